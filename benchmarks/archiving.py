@@ -10,11 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from hudi_fast import HudiTable, write
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
-from hudi_fast.timeline.archive.writer import append_archive
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline, append_archive
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
 

@@ -13,7 +13,7 @@ from hudi_fast import HudiTable, write
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
 

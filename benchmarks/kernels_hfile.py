@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hudi_fast.kernels.hfile_search import find_keys, key_heads
+from hudi_fast.kernels.hfile import find_keys, key_heads
 
-from hudi_fast.formats.hfile.cache import BlockCache
-from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.reader import BlockCache, HFileReader
 from hudi_fast.formats.hfile.writer import encode_hfile
 
 ENTRIES, ASKED, SMALL = 1_000_000, 100_000, 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hudi_fast.kernels.gather import gather_varlen
-from hudi_fast.kernels.java_hash import string_hash_codes
+from hudi_fast.kernels.hashes import string_hash_codes
 from hudi_fast.kernels.key_table import KeyTable, build_key_table, hash_keys, pick_winners
 
 from . import random_keys

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hudi_fast.kernels.byte_words import byte_words, common_prefix
-from hudi_fast.kernels.curves import hilbert_values, z_values
-from hudi_fast.kernels.radix import radix_order
+from hudi_fast.kernels.sorting import byte_words, common_prefix, hilbert_values, radix_order, z_values
 
 from . import counting_keys
 

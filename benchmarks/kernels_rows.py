@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from hudi_fast.kernels.gather import gather_varlen, take_two_bits, take_two_fixed, take_two_varlen
-from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.kernels.seqno import format_sequence_numbers
-from hudi_fast.kernels.splice import splice_fixed, splice_varlen
+from hudi_fast.kernels.gather import (
+    gather_varlen,
+    splice_fixed,
+    splice_varlen,
+    take_two_bits,
+    take_two_fixed,
+    take_two_varlen,
+)
+from hudi_fast.kernels.hudi_texts import format_sequence_numbers
+from hudi_fast.kernels.sorting import group_rows
 
 from . import random_keys
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hudi_fast import write
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
 

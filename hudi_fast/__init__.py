@@ -56,13 +56,13 @@ if TYPE_CHECKING:
         SetComment,
         SetNullable,
     )
-    from hudi_fast.schema.changes import SchemaChange
+    from hudi_fast.schema.evolution import SchemaChange
     from hudi_fast.services.clustering.cluster_plan import ScheduledClustering
     from hudi_fast.services.clustering.cluster_work import ClusteringResult
-    from hudi_fast.services.compaction.compact_plan import ScheduledCompaction
-    from hudi_fast.services.compaction.compact_work import CompactionResult
+    from hudi_fast.services.compact_plan import ScheduledCompaction
+    from hudi_fast.services.merge_slices import CompactionResult
     from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
-    from hudi_fast.spark_api.dropin.accelerate import accelerate
+    from hudi_fast.spark_api.dropin.install import accelerate
     from hudi_fast.spark_api.source.entry import register_data_source
     from hudi_fast.spark_api.streaming.changes import stream_changes
     from hudi_fast.spark_api.streaming.sink import sink
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from hudi_fast.streamer.streamer import Streamer, Turn
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.alter import AlterResult
+    from hudi_fast.writing.backend import WritePreview
     from hudi_fast.writing.flow import WriteResult
-    from hudi_fast.writing.preview import WritePreview
 
     __version__: str
 
@@ -158,20 +158,20 @@ _MODULES = {
     "BootstrapResult": "hudi_fast.bootstrapping.bootstrap",
     "CheckResult": "hudi_fast.checking",
     "ClusteringResult": "hudi_fast.services.clustering.cluster_work",
-    "CompactionResult": "hudi_fast.services.compaction.compact_work",
+    "CompactionResult": "hudi_fast.services.merge_slices",
     "Fetched": "hudi_fast.streamer.sources.source",
     "Finding": "hudi_fast.checking",
     "HudiTable": "hudi_fast.table",
     "RepairPlan": "hudi_fast.services.repairing.findings",
     "RepairResult": "hudi_fast.services.repairing.findings",
     "ScheduledClustering": "hudi_fast.services.clustering.cluster_plan",
-    "ScheduledCompaction": "hudi_fast.services.compaction.compact_plan",
-    "SchemaChange": "hudi_fast.schema.changes",
+    "ScheduledCompaction": "hudi_fast.services.compact_plan",
+    "SchemaChange": "hudi_fast.schema.evolution",
     "Streamer": "hudi_fast.streamer.streamer",
     "Turn": "hudi_fast.streamer.streamer",
-    "WritePreview": "hudi_fast.writing.preview",
+    "WritePreview": "hudi_fast.writing.backend",
     "WriteResult": "hudi_fast.writing.flow",
-    "accelerate": "hudi_fast.spark_api.dropin.accelerate",
+    "accelerate": "hudi_fast.spark_api.dropin.install",
     "bootstrap": "hudi_fast.api",
     "check": "hudi_fast.checking",
     "delete": "hudi_fast.api",
@@ -214,7 +214,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         if name.startswith("_"):
             raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
-        from hudi_fast.config.guesses import MODULE_GUESSES, missing, new_name
+        from hudi_fast.config.words import MODULE_GUESSES, missing, new_name
 
         present = new_name("hudi_fast", name, __all__)
         if present is None:

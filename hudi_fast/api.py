@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from hudi_fast.dml.statement import Merge
     from hudi_fast.reading.dataset import Scan
     from hudi_fast.reading.scan import Filter
+    from hudi_fast.writing.backend import WritePreview
     from hudi_fast.writing.flow import WriteResult
-    from hudi_fast.writing.preview import WritePreview
     from hudi_fast.writing.session import TableSession
 
 __all__ = ["bootstrap", "delete", "is_table", "merge", "plan_write", "read", "scan", "update", "write"]

@@ -13,7 +13,7 @@ from pyarrow.fs import FileType
 
 from hudi_fast.config.option_names import ROW_FORMATS
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.fitting_chunks import fitting_slices, in_fitting_chunks
+from hudi_fast.formats.column_limits import fitting_slices, in_fitting_chunks
 from hudi_fast.storage.base import Storage
 
 __all__ = ["RowStream", "is_from_spark", "read_rows", "row_stream", "to_arrow_table"]

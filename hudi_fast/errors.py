@@ -29,7 +29,7 @@ is unknown whether it happened (``CommitStateUnknownError``), or it happened and
 and what to do.
 
 The first sentence of a class and its ``advice`` are its row in docs/errors.md:
-``python -m hudi_fast.config.error_docs docs/errors.md``.
+``python -m hudi_fast.config.generated_docs docs/errors.md``.
 """
 
 from __future__ import annotations

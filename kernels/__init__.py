@@ -2,33 +2,26 @@
 
 ::
 
-    avro_decode.py, avro_structure.py, avro_cursor.py, avro_text.py   Avro binary to Arrow buffers
+    avro_decode.py, avro_structure.py   Avro binary to Arrow buffers
     avro_encode.py        Arrow buffers to Avro binary
-    base64_text.py        read base64 text
-    bloom.py              Hudi's bloom filter: add keys, probe keys
-    bucket_hash.py        hashes of record keys that select buckets
-    byte_words.py, curves.py, radix.py   sort keys: words that order like bytes, space-filling curves, radix sort
-    delete_records.py, delete_writing.py   entries of delete blocks: read, write
-    file_ids.py           file ids as the numbers that the record index stores
+    bloom.py              Hudi's bloom filter: add keys, probe keys, read its base64 text
+    delete_records.py     entries of delete blocks: read, write
     fold_entries.py       fold the entries of log files into one state per key
-    gather.py             take rows of one source, or interleave two
-    grouping.py           rows by group number
-    hfile_entries.py      read and write the entries of an HFile block
-    hfile_search.py       find the blocks and entries of given keys or prefixes
-    java_doubles.py, java_numbers.py, json_parts.py, json_text.py   JSON text as Java writes it
-    java_hash.py          String.hashCode and List.hashCode
+    gather.py             take rows of one source, interleave two, or replace some
+    hashes.py             hashes of keys that select buckets, Java's hash codes, xxHash
+    hfile.py              entries of HFile blocks: read, write, find by keys or prefixes
+    hudi_texts.py         sequence numbers, file ids, keys of secondary indexes
+    java_text.py, json_text.py   numbers and JSON text as Java writes them
     key_table.py          exact hash tables over byte keys: look up, pick one row per key
     kryo_deletes.py       entries of delete blocks that Kryo serialised
     lz4_blocks.py         LZ4 blocks as Hadoop writes them
     orc_runs.py           integers of ORC streams
     parquet_footer.py     check the types of column chunks
-    secondary_keys.py     join and split keys of secondary indexes
+    sorting.py            group and sort rows: words that order like bytes, space-filling curves, radix sort
     vector_distances.py   distances of many vectors to one
-    seqno.py              sequence number strings
-    xx_hash.py            xxHash32 and xxHash64
-    _bytes.py             shared byte helpers; _machine_ops.py: the same as machine instructions
+    _arrays.py, _bytes.py   array types, and byte helpers; _machine_ops.py: the same as machine instructions
     _declared.py          what a kernel is before any machine code is there
-    _kernel.py            declare and load kernels: from _library.py (machine code) or _jit.py (compiled by numba)
+    _kernel.py            declare kernels, and load machine code; _jit.py: compile with numba instead
     _ahead.py, _runtime.c compile the library that a wheel ships, or that the cache has
     _cache.py             folders and locks of the cache
 

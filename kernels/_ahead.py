@@ -7,7 +7,7 @@
                                                         ▼
                                                   object files, _runtime.c ── cc ──► kernels.so, kernels.json
 
-The library needs neither Python nor numba where it runs: kernels take addresses and numbers. ``_library`` describes the
+The library needs neither Python nor numba where it runs: kernels take addresses and numbers. ``_kernel`` describes the
 calls and loads it. Usage, where numba and a C compiler are installed::
 
     python -m hudi_fast.kernels._ahead              # into the folder of this package
@@ -36,8 +36,19 @@ from typing import Any
 
 from ._cache import alone, folder_for
 from ._jit import declared_dispatcher, numba_types
-from ._kernel import Kernel, all_kernels
-from ._library import FOLDER, LIBRARY, MANIFEST, asks_for_jit, cache_key, compiled, entry_name, fits, sources
+from ._kernel import (
+    FOLDER,
+    LIBRARY,
+    MANIFEST,
+    Kernel,
+    all_kernels,
+    asks_for_jit,
+    cache_key,
+    compiled,
+    entry_name,
+    fits,
+    sources,
+)
 
 __all__ = ["compile_into_cache", "compile_library", "processor_level"]
 

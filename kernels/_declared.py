@@ -1,6 +1,6 @@
 """What a kernel is before any machine code is there: a function, its signature, and the helpers that it calls.
 
-``_library`` loads machine code for a declaration, ``_jit`` and ``_ahead`` compile it. Importing this module imports
+``_kernel`` loads machine code for a declaration, ``_jit`` and ``_ahead`` compile it. Importing this module imports
 neither numpy nor numba.
 """
 

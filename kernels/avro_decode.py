@@ -29,7 +29,7 @@ from ._arrays import Bytes, Int, Int32s, Int64s, Offsets
 from ._bytes import copy_bytes, load_u32, load_u64, store_u32, store_u64
 from ._declared import helper
 from ._kernel import kernel
-from .avro_cursor import (
+from .avro_structure import (
     BAD_BOOLEAN,
     BAD_DECIMAL,
     BAD_LENGTH,

@@ -24,7 +24,7 @@ from ._arrays import Bytes, Int, Int64s, Offsets, UInt64s
 from ._bytes import copy_bytes, load_u32, load_u64, store_u32, store_u64
 from ._declared import helper
 from ._kernel import kernel
-from .avro_cursor import swapped
+from .avro_structure import swapped
 
 __all__ = [
     "find_wide_decimal",

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-from hudi_fast.storage import local_sync
+from hudi_fast.storage import local_store
 from tests.locking.jvm_lock import peer_pyspark_jars
 from tests.peer.client import RealHudi
 from tests.servers.dynamodb import start_dynamodb
@@ -152,7 +152,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def leave_files_to_the_system() -> Iterator[None]:
     """No test cuts the power, so nothing waits for the disk; tests of that put their own function in the place."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_sync, "to_disk", lambda name: None)
+        patch.setattr(local_store, "to_disk", lambda name: None)
         yield
 
 

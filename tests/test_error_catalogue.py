@@ -17,7 +17,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast import errors
-from hudi_fast.config.error_docs import error_table, with_error_table
+from hudi_fast.config.generated_docs import error_table, with_error_table
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.storage.base import Storage
 from tests.support.small_tables import listing, options, plain_rows
@@ -329,7 +329,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
 
 def test_the_table_of_classes_is_what_the_classes_say() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == with_error_table(page)  # else: python -m hudi_fast.config.error_docs docs/errors.md
+    assert page == with_error_table(page)  # else: python -m hudi_fast.config.generated_docs docs/errors.md
 
 
 def test_every_class_says_when_it_is_raised_and_what_to_do() -> None:

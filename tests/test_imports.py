@@ -42,11 +42,11 @@ def loaded(program: str) -> list[str]:
     ("program", "limit", "packages"),
     [
         ("import hudi_fast", 1, set()),
-        (WRITE, 470, COMMON),
-        (READ, 285, COMMON),
-        (FILTERED, 290, COMMON | {"sqlglot"}),
-        (INFO, 220, COMMON | {"click", "rich"}),
-        (HELP, 30, {"click"}),
+        (WRITE, 300, COMMON),
+        (READ, 200, COMMON),
+        (FILTERED, 205, COMMON | {"sqlglot"}),
+        (INFO, 175, COMMON | {"click", "rich"}),
+        (HELP, 25, {"click"}),
     ],
     ids=["import", "write", "read", "read with a filter", "info", "help"],
 )

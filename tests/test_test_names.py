@@ -1,7 +1,7 @@
 """Every source module has a test module that its name leads to.
 
 A test module covers a source module if it imports it, if it lies in the folder of that name and is named after it
-(``writing/key_footer.py``: ``tests/writing/test_writing_key_footer.py``), or if its docstring names it in full because
+(``writing/output_file.py``: ``tests/writing/test_writing_key_footer.py``), or if its docstring names it in full because
 the tests call it through the public interface (``Modules: hudi_fast.spark.dml``).
 """
 
@@ -103,7 +103,7 @@ def covering(name: str) -> set[str]:
 
 def test_modules_are_found() -> None:
     assert len(source_modules()) > 400
-    assert "writing/test_writing_key_footer.py" in covering("hudi_fast.writing.key_footer")
+    assert "writing/test_writing_key_footer.py" in covering("hudi_fast.writing.output_file")
     assert covering("hudi_fast.writing.no_such_module") == set()
 
 

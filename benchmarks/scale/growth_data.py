@@ -245,7 +245,7 @@ def _read(folder: Path) -> pa.Table:
 def _add_instants(path: Path, count: int) -> None:
     """Older completed commits with the metadata of the first one, as of a table whose archiving is turned off."""
     from hudi_fast.storage.base import Storage
-    from hudi_fast.timeline.instant import Instant, State
+    from hudi_fast.timeline.instants import Instant, State
     from hudi_fast.timeline.transition import complete, create_requested, to_inflight
     from hudi_fast.view.table_state import load_state
 

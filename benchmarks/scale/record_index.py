@@ -32,7 +32,7 @@ import pyarrow as pa
 
 import hudi_fast as hf
 from benchmarks.scale.measure import Measured, growing, measured
-from hudi_fast.index.record_index import RECORD_INDEX, locate_keys
+from hudi_fast.index.metadata_lookup import RECORD_INDEX, locate_keys
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.maintain import compact_metadata

@@ -17,9 +17,9 @@ import hudi_fast as hf
 from benchmarks.scale.tables import OPTIONS, TableSize, partition_name, rows_of
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.scan import plan_scan
-from hudi_fast.services.cleaning.clean_plan import schedule_clean
+from hudi_fast.services.clean_plan import schedule_clean
 from hudi_fast.services.clustering.cluster_plan import schedule_clustering
-from hudi_fast.services.compaction.compact_plan import plan_compaction
+from hudi_fast.services.compact_plan import plan_compaction
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import (
     CommitMetadata,

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.log.writer import encode_block
 from hudi_fast.formats.parquet.column_ranges import ColumnRange, ColumnRanges
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -35,7 +34,7 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.flow import run_write
-from hudi_fast.writing.partition_marker import ensure_partition_marker
+from hudi_fast.writing.markers import ensure_partition_marker
 from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings

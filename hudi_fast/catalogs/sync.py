@@ -1,4 +1,6 @@
-"""Bring the entries of a table in a catalog up to date.
+"""Bring the entries of a table up to date in the catalogs that options name.
+
+Bring the entries of a table in a catalog up to date.
 
 ::
 
@@ -13,6 +15,8 @@ A sync reads a constant number of entries, and the entries of partitions that we
 is repeated by the next one, because the newest write is recorded last.
 
 Sources: ``HiveSyncTool``, ``HoodieSyncClient#getPartitionEvents`` (Apache Hudi 1.2.0).
+
+Opens the catalogs that options name.
 """
 
 from __future__ import annotations
@@ -21,14 +25,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hudi_fast.catalogs.described import PATH_KEY, catalog_tables, is_old
-from hudi_fast.catalogs.entries import Catalog, CatalogColumn, CatalogPartition, CatalogTable
+from hudi_fast.catalogs.entries import (
+    PATH_KEY,
+    Catalog,
+    CatalogColumn,
+    CatalogPartition,
+    CatalogTable,
+    catalog_tables,
+    is_old,
+)
+from hudi_fast.catalogs.glue_catalog import GlueCatalog
+from hudi_fast.catalogs.hive_catalog import HiveCatalog
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.errors import CatalogError, ConfigError, UnsupportedFeatureError
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.hive.client import HiveClient, metastore_addresses, metastore_tls
+from hudi_fast.timeline.instants import Instant
 from hudi_fast.view.table_state import TableState, read_commit
 
-__all__ = ["EXTRACTORS", "SyncedTable", "default_extractor", "partition_values", "sync_table"]
+__all__ = ["EXTRACTORS", "SyncedTable", "default_extractor", "open_catalog", "partition_values", "sync_table"]
 
 _REQUESTED_KEY = "last_commit_time_sync"
 _COMPLETION_KEY = "last_commit_completion_time_sync"
@@ -418,3 +432,24 @@ def _numbers(path: str, count: int) -> list[int]:
     if len(folders) != count:
         raise ValueError(f"expected {count} folders")
     return [int(one.partition("=")[2] or one) for one in folders]
+
+
+_ANSWER_SECONDS = 60.0
+
+
+def open_catalog(kind: str, options: SyncOptions) -> Catalog:
+    """A catalog; it connects with its first call.
+
+    Args:
+        kind: ``hive`` or ``glue``.
+        options: its address, and how it is called.
+
+    Raises:
+        ConfigError: the address is missing or wrong, or a needed package is not installed.
+        CatalogError: boto3 has no region.
+        UnsupportedFeatureError: the metastore needs authentication or encryption.
+    """
+    if kind == "glue":
+        return GlueCatalog(options)
+    addresses = metastore_addresses(options.metastore_uris, "hoodie.datasource.hive_sync.metastore.uris", "A table")
+    return HiveCatalog(HiveClient(addresses, _ANSWER_SECONDS, metastore_tls()), options.batch_size)

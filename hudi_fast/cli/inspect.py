@@ -160,8 +160,7 @@ COMMANDS = (info, schema, properties, history, files, explain)
 
 def _show_history(table: pa.Table) -> None:
     """Print instants; one column counts inserted (+), updated (~) and deleted (-) rows, the last holds details."""
-    from hudi_fast.cli.render import show_rows
-    from hudi_fast.cli.wording import readable
+    from hudi_fast.cli.render import readable, show_rows
 
     rows = []
     for row in table.to_pylist():
@@ -176,7 +175,7 @@ def _show_history(table: pa.Table) -> None:
 
 def _details(row: dict[str, Any]) -> str:
     """The state of a pending instant, and the effects of an action other than written rows."""
-    from hudi_fast.cli.wording import counted
+    from hudi_fast.cli.render import counted
 
     read, written, deleted = row["groups_read"], row["groups_written"], row["files_deleted"]
     words = [
@@ -229,8 +228,7 @@ def _schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def _show_stats(stats: list[dict[str, Any]]) -> None:
-    from hudi_fast.cli.render import show_rows, show_values
-    from hudi_fast.cli.wording import numeric_columns, readable
+    from hudi_fast.cli.render import numeric_columns, readable, show_rows, show_values
 
     values = dict(stats[0])
     indexes = values.pop("metadata_table")

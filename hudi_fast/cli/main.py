@@ -16,22 +16,9 @@ from typing import Any, TextIO
 
 import click
 
-from hudi_fast.cli import (
-    catalogs,
-    cleanup,
-    compaction,
-    incremental,
-    inspect,
-    installation,
-    maintenance,
-    queries,
-    recovery,
-    rows,
-    stream,
-)
+from hudi_fast.cli import inspect, installation, maintenance, queries, recovery, rows, stream
 from hudi_fast.cli.failures import noting_closed_pipes, print_note, reported
-from hudi_fast.cli.no_pandas import refuse_pandas
-from hudi_fast.cli.shared import Common, storage_option, traceback_option
+from hudi_fast.cli.shared import Common, refuse_pandas, storage_option, traceback_option
 from hudi_fast.storage.allocator import choose_allocator
 
 __all__ = ["SECTIONS", "cli", "main", "program"]
@@ -131,19 +118,7 @@ def cli() -> None:
     """Read, write and maintain Apache Hudi tables natively."""
 
 
-_MODULES: tuple[ModuleType, ...] = (
-    inspect,
-    queries,
-    incremental,
-    rows,
-    stream,
-    compaction,
-    cleanup,
-    recovery,
-    maintenance,
-    catalogs,
-    installation,
-)
+_MODULES: tuple[ModuleType, ...] = (inspect, queries, rows, stream, maintenance, recovery, installation)
 
 for module in _MODULES:
     for command in module.COMMANDS:

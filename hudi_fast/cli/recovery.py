@@ -23,7 +23,7 @@ from hudi_fast.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from hudi_fast.services.recovery.values import PlannedRestore, PlannedRollback
+    from hudi_fast.services.undoing import PlannedRestore, PlannedRollback
 
 __all__ = ["COMMANDS"]
 
@@ -106,7 +106,7 @@ def savepoint(
 def restore(path: str, savepoint: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
     """Restore the table at PATH to a SAVEPOINT, after confirmation: all later instants are undone."""
     from hudi_fast.cli.progress import progress_line
-    from hudi_fast.cli.wording import counted
+    from hudi_fast.cli.render import counted
 
     services, options = open_table(path).services, options_of(pairs)
     plan = services.plan_restore(savepoint, options)

@@ -1,10 +1,15 @@
-"""Shared parts of the commands: arguments, options, opening the table, confirmation, and printing of results."""
+"""Shared parts of the commands: arguments, options, opening the table, confirmation, and printing of results.
+
+Keeps pandas out of commands: Arrow imports it with its first array of Python values, which takes long.
+"""
 
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Common",
+    "allow_pandas",
     "confirm",
     "dry_run_option",
     "instant_text",
@@ -28,6 +34,7 @@ __all__ = [
     "options_of",
     "path_argument",
     "plan_only_option",
+    "refuse_pandas",
     "run_pending_option",
     "services_of",
     "show_answer",
@@ -205,8 +212,7 @@ def show_plan(
 
 
 def _print_rows(title: str, table: pa.Table, hidden: list[str], more: str) -> None:
-    from hudi_fast.cli.render import show_rows
-    from hudi_fast.cli.wording import heading, numeric_columns, readable
+    from hudi_fast.cli.render import heading, numeric_columns, readable, show_rows
 
     rows = table.to_pylist()
     told = [name for name in table.column_names if any(row[name] not in (None, "", []) for row in rows)]
@@ -226,8 +232,7 @@ def show_answer(done: str, nothing: str, instant: str, values: dict[str, Any], a
         values: the other values by name.
         as_json: print all values as one JSON object.
     """
-    from hudi_fast.cli.render import json_line, show_values
-    from hudi_fast.cli.wording import readable
+    from hudi_fast.cli.render import json_line, readable, show_values
 
     if as_json:
         click.echo(json_line({"instant": instant, **values}))
@@ -279,3 +284,22 @@ def _is_table(folder: Path) -> bool:
         return (folder / ".hoodie").is_dir()
     except OSError:
         return False
+
+
+class _NoPandas(MetaPathFinder):
+    """Answers that pandas is not installed."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        """Refuse pandas; leave other modules to other finders."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("No command needs pandas.", name=fullname)
+
+
+def refuse_pandas() -> None:
+    """Answer that pandas is not installed."""
+    sys.meta_path.insert(0, _NoPandas())
+
+
+def allow_pandas() -> None:
+    """Find pandas again: PySpark needs it."""
+    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _NoPandas)]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hudi_fast.cli.no_pandas import allow_pandas
-from hudi_fast.cli.shared import json_option, options_of, show_answer, storage_options
+from hudi_fast.cli.shared import allow_pandas, json_option, options_of, show_answer, storage_options
 from hudi_fast.streamer.arguments import ARGUMENTS, OTHER_FLAGS, REFUSED, WITHOUT_EFFECT
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def _health(path: str, port: int | None) -> Iterator[Callable[[Any], None]]:
     if port is None:
         yield lambda turn: None
         return
-    from hudi_fast.streamer.health import Health
+    from hudi_fast.streamer.tables import Health
 
     health = Health(path)
     with health.served(port):

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_fast.config.option_descriptor import READ, Kind, Option
 from hudi_fast.config.option_fields import (
+    READ,
+    Kind,
+    Option,
     OptionValues,
     normalise_fields,
     option,

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from hudi_fast.config.option_descriptor import WRITE
+from hudi_fast.config.option_fields import WRITE
 from hudi_fast.config.options import find_option
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.config.table_options import (

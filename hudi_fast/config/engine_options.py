@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_fast.config.option_descriptor import BOTH, Kind
-from hudi_fast.config.option_fields import OptionValues, option, options_of
+from hudi_fast.config.option_fields import BOTH, Kind, OptionValues, option, options_of
 
 __all__ = ["ENGINE_OPTIONS", "EngineOptions"]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hudi_fast.config.option_descriptor import Kind
-from hudi_fast.config.option_fields import OptionValues, normalise_fields, option, options_of
+from hudi_fast.config.option_fields import Kind, OptionValues, normalise_fields, option, options_of
 from hudi_fast.errors import ConfigError
 
 __all__ = [

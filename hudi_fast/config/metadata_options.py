@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hudi_fast.config.option_descriptor import BOTH, Kind
 from hudi_fast.config.option_fields import (
+    BOTH,
+    Kind,
     OptionValues,
     normalise_fields,
     option,

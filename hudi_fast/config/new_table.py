@@ -1,10 +1,18 @@
-"""The properties of a new table.
+"""The properties and the folders of a new table.
+
+The properties of a new table.
 
 Data flow: typed options -> :class:`NewTable` -> :func:`new_table_properties` -> ``create_table_layout``. The keys and
 their spelling depend on the table version: version 6 has the keys that release 0.15 needs (key generator class, payload
 class, precombine field) and those that 1.x writes; version 9 has the merge mode only.
 
 Source: HoodieTableMetaClient.TableBuilder and HoodieTableConfig.create, releases 0.15.0 and 1.2.0.
+
+The folders of a new table.
+
+``.hoodie`` and its folders are created first and ``hoodie.properties`` last, with an exclusive create. Until then the
+folder is not a table. One of two concurrent creators succeeds, and a crashed creation can be repeated.
+Source: HoodieTableMetaClient.initializeTable*, release 1.2.0.
 """
 
 from __future__ import annotations
@@ -12,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_fast.config.key_generators import class_of_key_generator, infer_key_generator
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX, MergeSettings, translate_merge
-from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES
-from hudi_fast.config.properties_file import CHECKSUM_KEY, table_checksum
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES, class_of_key_generator, infer_key_generator
+from hudi_fast.config.properties_file import CHECKSUM_KEY, create_properties, table_checksum
+from hudi_fast.errors import CommitError, ConfigError, HudiError, StorageAccessError, UnsupportedFeatureError
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.untrusted import check_relative
 
-__all__ = ["NewTable", "new_table_properties"]
+__all__ = ["NewTable", "create_table_layout", "new_table_properties"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +204,31 @@ def _merge_keys(spec: NewTable, merge: MergeSettings) -> dict[str, str]:
 
 def _text(flag: bool) -> str:
     return "true" if flag else "false"
+
+
+_FOLDERS = (".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids", ".temp", ".schema")
+
+
+def create_table_layout(storage: Storage, props: Mapping[str, str], layout: int) -> None:
+    """Create the folders for timeline layout 1 or 2, then the properties file.
+
+    Raises:
+        TableExistsError: the table exists already; it is not changed.
+        StorageAccessError: folders may not be created here.
+        CommitError: they cannot be created.
+    """
+    folders = list(_FOLDERS)
+    if layout >= 2:
+        timeline = props.get("hoodie.timeline.path", "timeline")
+        folders.append(f"{timeline}/{props.get('hoodie.timeline.history.path', 'history')}")
+    try:
+        for folder in folders:
+            storage.make_dir(check_relative(f".hoodie/{folder}"))
+    except OSError as error:
+        if isinstance(error, HudiError):
+            raise
+        kind = StorageAccessError if isinstance(error, PermissionError) else CommitError
+        raise kind(
+            f"No table can be created at {storage.uri}: {error}. Check the path and the rights there."
+        ) from error
+    create_properties(storage, props)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hudi_fast.config.key_generators import infer_key_generator
 from hudi_fast.config.merge_mode import translate_merge
 from hudi_fast.config.metadata_options import FIRST_WITH_METADATA, MetadataOptions
 from hudi_fast.config.new_table import NewTable
+from hudi_fast.config.option_names import infer_key_generator
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError

@@ -10,7 +10,7 @@ Data flow::
 
 A working dictionary for Apache Hudi can be passed unchanged: keys of the other family (read options for a write) and
 keys that cannot change the result are ignored silently. Each option is declared by a field of a dataclass, in the
-modules ``*_options.py``; :mod:`hudi_fast.config.option_docs` prints them as docs/options.md.
+modules ``*_options.py``; :mod:`hudi_fast.config.generated_docs` prints them as docs/options.md.
 """
 
 from __future__ import annotations
@@ -20,12 +20,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hudi_fast.config.accepted_options import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES, MISSED_OPTIONS
-from hudi_fast.config.archive_options import ARCHIVE_OPTIONS
+from hudi_fast.config.accepted_options import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES, LIMITED_OPTIONS, MISSED_OPTIONS
 from hudi_fast.config.bootstrap_options import BOOTSTRAP_OPTIONS
-from hudi_fast.config.clean_options import CLEAN_OPTIONS
-from hudi_fast.config.clustering_options import CLUSTERING_OPTIONS
-from hudi_fast.config.compaction_options import COMPACTION_OPTIONS
+from hudi_fast.config.concurrency_options import FAILED_WRITE_OPTIONS, LOCK_OPTIONS, PENDING_CLUSTERING_OPTIONS
 from hudi_fast.config.engine_options import ENGINE_OPTIONS
 from hudi_fast.config.file_options import (
     BLOOM_OPTIONS,
@@ -35,16 +32,14 @@ from hudi_fast.config.file_options import (
     PARQUET_OPTIONS,
     SIZING_OPTIONS,
 )
-from hudi_fast.config.hook_options import HOOK_OPTIONS
 from hudi_fast.config.index_options import INDEX_OPTIONS
-from hudi_fast.config.limited_options import LIMITED_OPTIONS
-from hudi_fast.config.lock_options import LOCK_OPTIONS
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.metadata_options import METADATA_OPTIONS
-from hudi_fast.config.metrics_options import METRICS_OPTIONS
-from hudi_fast.config.option_descriptor import BOTH, READ, WRITE, Kind, Option, text_of
+from hudi_fast.config.monitoring_options import HOOK_OPTIONS, METRICS_OPTIONS
+from hudi_fast.config.option_fields import BOTH, READ, WRITE, Kind, Option, text_of
 from hudi_fast.config.read_options import QUERY_OPTIONS
-from hudi_fast.config.service_options import SERVICE_OPTIONS
+from hudi_fast.config.rewrite_options import CLUSTERING_OPTIONS, COMPACTION_OPTIONS
+from hudi_fast.config.service_options import ARCHIVE_OPTIONS, CLEAN_OPTIONS, SERVICE_OPTIONS, TTL_OPTIONS
 from hudi_fast.config.stream_options import STREAM_OPTIONS
 from hudi_fast.config.sync_options import SYNC_OPTIONS
 from hudi_fast.config.table_options import (
@@ -54,8 +49,6 @@ from hudi_fast.config.table_options import (
     TABLE_OPTIONS,
     TIMEBASED_OPTIONS,
 )
-from hudi_fast.config.transaction_options import FAILED_WRITE_OPTIONS, PENDING_CLUSTERING_OPTIONS
-from hudi_fast.config.ttl_options import TTL_OPTIONS
 from hudi_fast.config.write_options import OPERATION_OPTIONS
 from hudi_fast.errors import ConfigError
 from hudi_fast.events import warn

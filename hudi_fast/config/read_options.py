@@ -13,8 +13,11 @@ from typing import Any
 from hudi_fast.config.engine_options import EngineOptions
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.moments import Moment, Zone, normalise_instant
-from hudi_fast.config.option_descriptor import BOTH, READ, Kind, Option
 from hudi_fast.config.option_fields import (
+    BOTH,
+    READ,
+    Kind,
+    Option,
     differing_repr,
     given_fields,
     normalise_fields,

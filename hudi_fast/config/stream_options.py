@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hudi_fast.config.option_descriptor import READ, Kind
 from hudi_fast.config.option_fields import (
+    READ,
+    Kind,
     OptionValues,
     differing_repr,
     given_fields,

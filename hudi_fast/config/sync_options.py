@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_fast.config.option_descriptor import Kind, Option
 from hudi_fast.config.option_fields import (
+    Kind,
+    Option,
     OptionValues,
     bound,
     normalise_fields,

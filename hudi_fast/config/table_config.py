@@ -13,13 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_fast.config.key_generators import infer_key_generator, key_generator_of_class, key_generator_of_type
 from hudi_fast.config.merge_mode import MERGE_MODES, MERGE_PROPERTY_PREFIX, MergeSettings, infer_merge
 from hudi_fast.config.new_table import NewTable, new_table_properties
-from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES
+from hudi_fast.config.option_names import (
+    TABLE_TYPES,
+    TIMELINE_ZONES,
+    infer_key_generator,
+    key_generator_of_class,
+    key_generator_of_type,
+)
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.storage.relative_path import check_relative
+from hudi_fast.storage.untrusted import check_relative
 
 __all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_table_properties", "other_layout"]
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
 from hudi_fast.config.merge_mode import MERGE_MODES
-from hudi_fast.config.option_descriptor import BOTH, Kind, Option
-from hudi_fast.config.option_fields import OptionValues, normalise_fields, option, options_of
+from hudi_fast.config.option_fields import BOTH, Kind, Option, OptionValues, normalise_fields, option, options_of
 from hudi_fast.config.option_names import (
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_TYPES,
@@ -19,6 +17,8 @@ from hudi_fast.config.option_names import (
     SUPPORTED_KEY_GENERATOR_TYPES,
     TABLE_TYPES,
     TIMELINE_ZONES,
+    key_generator_of_class,
+    key_generator_of_type,
 )
 from hudi_fast.errors import ConfigError
 

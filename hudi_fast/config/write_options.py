@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from hudi_fast.config.clustering_options import allows_updates
+from hudi_fast.config.concurrency_options import FailedWriteOptions, LockOptions, PendingClusteringOptions
 from hudi_fast.config.engine_options import EngineOptions
 from hudi_fast.config.file_options import (
     BloomOptions,
@@ -25,10 +25,10 @@ from hudi_fast.config.file_options import (
     SizingOptions,
 )
 from hudi_fast.config.index_options import BucketOptions, IndexOptions
-from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.metadata_options import MetadataOptions
-from hudi_fast.config.option_descriptor import Kind, Option
 from hudi_fast.config.option_fields import (
+    Kind,
+    Option,
     bound,
     differing_keys,
     differing_repr,
@@ -38,8 +38,8 @@ from hudi_fast.config.option_fields import (
     options_of,
 )
 from hudi_fast.config.option_names import BULK_SORT_MODES, OPERATIONS
+from hudi_fast.config.rewrite_options import allows_updates
 from hudi_fast.config.table_options import TIMEBASED_OPTIONS, KeyOptions, MergeOptions, SchemaOptions, TableOptions
-from hudi_fast.config.transaction_options import FailedWriteOptions, PendingClusteringOptions
 from hudi_fast.errors import ConfigError
 
 __all__ = ["DELETE_OTHER_FILES", "OPERATION_OPTIONS", "WriteOptions"]

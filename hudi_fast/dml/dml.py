@@ -16,18 +16,22 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.words import checked_options
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.dml.assignments import partial_columns_of, unset_columns
-from hudi_fast.dml.engine import DmlEngine
-from hudi_fast.dml.expressions import check_condition, is_literal
+from hudi_fast.dml.assignments import (
+    check_condition,
+    column_of,
+    is_literal,
+    partial_columns_of,
+    resolved_spec,
+    unset_columns,
+)
 from hudi_fast.dml.local import merged_rows, updated_rows
-from hudi_fast.dml.matching_columns import column_of, resolved_spec
 from hudi_fast.dml.statement import MATCHED, Clause, MergeSpec
-from hudi_fast.dml.target import roots
+from hudi_fast.dml.target import DmlEngine, roots
 from hudi_fast.errors import ConfigError
 from hudi_fast.expressions.sql_filters import sql_filter, sql_value
 from hudi_fast.merging.rules import merge_rules_of
 from hudi_fast.reading.scan import filter_of
-from hudi_fast.schema.storable_rows import storable_rows
+from hudi_fast.schema.conform import storable_rows
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, table_schema

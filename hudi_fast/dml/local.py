@@ -19,11 +19,27 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.dml.assignments import assigned, is_upsert, order_values, values_of
-from hudi_fast.dml.engine import pinned_state
-from hudi_fast.dml.expressions import check_condition, mentioned, parse_value, true_of
+from hudi_fast.dml.assignments import (
+    assigned,
+    check_condition,
+    is_upsert,
+    mentioned,
+    order_values,
+    parse_value,
+    true_of,
+    values_of,
+)
 from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
-from hudi_fast.dml.target import PLACES, check_columns, identity_columns, key_filter, names_rows, read_rows, roots
+from hudi_fast.dml.target import (
+    PLACES,
+    check_columns,
+    identity_columns,
+    key_filter,
+    names_rows,
+    pinned_state,
+    read_rows,
+    roots,
+)
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths

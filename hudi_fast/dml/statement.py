@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from hudi_fast.config.guesses import MERGE_GUESSES, missing
+from hudi_fast.config.words import MERGE_GUESSES, missing
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.names import resolve_name
 from hudi_fast.writing.flow import WriteResult

@@ -1,30 +1,111 @@
-"""Reads rows of the table for DML, with the file group of each row.
+"""Rows of the table for DML, and the engine that computes rows from them.
+
+Reads rows of the table for DML, with the file group of each row.
 
 ::
 
     pinned state, columns, filter ─► slices that may match ─► rows + record key, partition path, file group
+
+The engine of DML: its rows are computed from stored rows.
+
+::
+
+    pinned state ─► read matching rows ─► changed rows ─► an ordinary engine writes them
+
+Reading and writing use one pinned table state. Conflicts with later commits are checked before the commit: in
+single-writer mode any commit of another writer conflicts; with concurrency control only commits to the same file groups
+do (:mod:`hudi_fast.writing.conflicts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.dml.engine import pinned_state
 from hudi_fast.dml.statement import MergeSpec
-from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.errors import CommitConflictError, ConfigError, InvalidDataError
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.slice_reader import read_slice
 from hudi_fast.storage.concurrency import units_at_once
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.dml_rows import GROUP, KEY, PATH
-from hudi_fast.writing.write_plan import WritePlan
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.backend import Engine
+from hudi_fast.writing.dml_rows import ACTION, GROUP, KEY, PATH
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 
-__all__ = ["PLACES", "check_columns", "identity_columns", "key_filter", "names_rows", "read_rows", "roots"]
+__all__ = [
+    "PLACES",
+    "DmlEngine",
+    "check_columns",
+    "dml_schema",
+    "identity_columns",
+    "key_filter",
+    "names_rows",
+    "pinned_state",
+    "read_rows",
+    "roots",
+]
+
+
+class DmlEngine:
+    """Passes the changed rows of a DML statement to the engine that writes them.
+
+    Args:
+        columns: data columns of these rows, in the types of the table.
+        make_engine: creates the engine with the rows, from the plan of the write.
+        unset: columns that no update of the statement sets.
+    """
+
+    def __init__(
+        self,
+        columns: pa.Schema,
+        make_engine: Callable[[WritePlan], Engine],
+        unset: frozenset[str],
+    ) -> None:
+        self._columns = columns
+        self._make_engine = make_engine
+        self._unset = unset
+        self._inner: Engine | None = None
+
+    def input_schema(self, state: TableState) -> pa.Schema:
+        """The data columns and the action column."""
+        return dml_schema(self._columns)
+
+    def prepare(self, plan: WritePlan) -> None:
+        """Compute the changed rows.
+
+        Raises:
+            CommitConflictError: the columns of the table have changed since the statement was resolved.
+        """
+        known = {field.name: field.type for field in plan.schema}
+        if any(known.get(field.name) != field.type for field in self._columns):
+            raise CommitConflictError(
+                f"The columns of {plan.storage.uri} changed while this write waited for the lock: they are now "
+                f"{plan.schema.names}. The table is as before; run the operation again."
+            )
+        self._inner = self._make_engine(plan)
+        self._inner.prepare(plan)
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write the rows."""
+        assert self._inner is not None, "write requires prepare"
+        return self._inner.execute(replace(plan, unset=self._unset))
+
+
+def dml_schema(columns: pa.Schema) -> pa.Schema:
+    """The schema of changed rows for a write."""
+    return columns.append(pa.field(ACTION, pa.int8()))
+
+
+def pinned_state(plan: WritePlan) -> TableState:
+    """The table state that a write pins."""
+    return TableState(plan.storage, plan.config, plan.view.timeline, plan.view)
+
 
 PLACES = (KEY, PATH, GROUP)
 """Columns that identify a stored row: record key, partition path, file group."""

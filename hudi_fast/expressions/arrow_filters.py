@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.expressions.arrow_trees import Call, Field, Literal, Node, tree_of
+from hudi_fast.expressions.arrow_trees import Call, Field, Literal, Node, on_safe_bounds, tree_of
 from hudi_fast.expressions.conditions import (
     And,
     Anything,
@@ -38,7 +38,6 @@ from hudi_fast.expressions.conditions import (
     columns_of,
     like_condition,
 )
-from hudi_fast.expressions.nan_order import on_safe_bounds
 
 __all__ = ["RowFilter", "parse_filter"]
 

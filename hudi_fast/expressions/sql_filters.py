@@ -5,7 +5,7 @@
     "fare > 5 and city in ('Oslo', 'Rome')" ─ sqlglot, Spark's grammar ─► tree ─► pyarrow.compute.Expression
 
 Values have Spark's semantics: a comparison with a null is not true, neither is its negation; NaN equals NaN and is
-above every number; numbers are compared and computed in the types of :mod:`hudi_fast.expressions.coercion`. A text
+above every number; numbers are compared and computed in the types of :mod:`hudi_fast.expressions.sql_values`. A text
 takes the type of the column beside it: ``day = '2024-01-31'`` works on dates and timestamps (in UTC, unless the text
 ends with an offset, or the column has no zone). Unknown syntax is refused with its place in the text, never ignored.
 """
@@ -27,19 +27,24 @@ import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.expressions.arithmetic import computed, negated
-from hudi_fast.expressions.coercion import (
+from hudi_fast.expressions.conditions import OPPOSITE, chain
+from hudi_fast.expressions.sql_values import (
     MAX_DIGITS,
     Operand,
     cast_literal,
     cast_to,
     cast_value,
     common_type,
+    compared,
+    computed,
     is_exact,
+    is_nan,
+    joined,
+    listed,
+    negated,
     number_literal,
+    unknown,
 )
-from hudi_fast.expressions.comparing import compared, is_nan, joined, listed, unknown
-from hudi_fast.expressions.conditions import OPPOSITE, chain
 from hudi_fast.schema.names import resolve_name
 from hudi_fast.sql_text.cursor import syntax_fault
 

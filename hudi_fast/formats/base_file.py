@@ -5,7 +5,7 @@
     .parquet ─► formats/parquet/base_file.py ─┐
     .orc ─────► formats/orc/read.py ──────────┼─► BaseFileReader: columns of row groups, in file order
     .hfile ───► formats/hfile/base_file.py ───┤                   Hudi's keys: bloom filter, key range
-    .lance ───► formats/lance/read.py ────────┘
+    .lance ───► formats/lance/base_file.py ────────┘
 
 A row group is the part of a file that is read at once: a row group of Parquet, a stripe of ORC, a whole HFile, a range
 of rows of a Lance file. :attr:`BaseFileReader.metadata` has features of Parquet only (statistics of row groups, bytes

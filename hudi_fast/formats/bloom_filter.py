@@ -1,4 +1,6 @@
-"""Hudi's bloom filters of record keys, as stored in base file footers and in the metadata table.
+"""Hudi's bloom filters of record keys, and the union of several.
+
+Hudi's bloom filters of record keys, as stored in base file footers and in the metadata table.
 
 ::
 
@@ -16,6 +18,13 @@ until ``max_entries`` is reached; later keys are added to the rows round-robin. 
                | int32 rows | row ...
 
 Source: SimpleBloomFilter, HoodieDynamicBoundedBloomFilter and InternalDynamicBloomFilter of Apache Hudi 0.15 to 1.2.
+
+Union of the bloom filters of several files, without rehashing keys.
+
+A key is in a filter if all its bits are set in one row. The rows of several dynamic filters are combined in one filter.
+If the keys of two rows fit into one row, their bits are merged, so the union is as large as a filter built from the
+same keys. Beyond the maximum number of rows, further rows are merged round-robin, in the same way as a full filter adds
+keys.
 """
 
 from __future__ import annotations
@@ -24,6 +33,7 @@ import base64
 import binascii
 import math
 import struct
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -31,10 +41,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.kernels.base64_text import from_base64
-from hudi_fast.kernels.bloom import bloom_add, bloom_probe_rows
+from hudi_fast.kernels.bloom import bloom_add, bloom_probe_rows, from_base64
 
-__all__ = ["DYNAMIC_V0", "SIMPLE", "BloomFilter"]
+__all__ = ["DYNAMIC_V0", "SIMPLE", "BloomFilter", "union_filters"]
 
 DYNAMIC_V0 = "DYNAMIC_V0"
 SIMPLE = "SIMPLE"
@@ -306,3 +315,58 @@ def _buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uin
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
     return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+Bits: TypeAlias = npt.NDArray[np.uint8]
+
+
+def union_filters(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFilter | None:
+    """The union of filters, read one at a time.
+
+    Args:
+        filters: the filters, which are not modified.
+        like: an empty filter that defines the maximum size of the union.
+
+    Returns:
+        None if there are no filters, or if one differs from ``like`` in hash, row size or keys per row.
+    """
+    if like.type_code != DYNAMIC_V0:
+        return _joined(filters, like)
+    limit = max(-(-like.max_entries // like.entries), 1)
+    rows: list[Bits] = []
+    counts: list[int] = []
+    total = 0
+    for one in filters:
+        if _parameters(one) != _parameters(like):
+            return None
+        for number, row in enumerate(one.rows):
+            count = like.entries if number + 1 < len(one.rows) else one.added
+            place = next((at for at, there in enumerate(counts) if there + count <= like.entries), None)
+            if place is None and len(rows) < limit:
+                rows.append(row.copy())
+                counts.append(count)
+            else:
+                place = total // like.entries % limit if place is None else place
+                rows[place] |= row
+                counts[place] += count
+            total += count
+    if not rows:
+        return None
+    order = sorted(range(len(rows)), key=lambda at: counts[at], reverse=True)  # all rows but the last count as full
+    added = counts[order[-1]] if counts[order[0]] <= like.entries else max(total - (limit - 1) * like.entries, 0)
+    joined = np.stack([rows[at] for at in order])
+    return BloomFilter(DYNAMIC_V0, like.bit_count, like.hash_count, joined, like.entries, like.max_entries, added)
+
+
+def _joined(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFilter | None:
+    """A filter of one row, which does not store the number of its keys."""
+    rows: Bits | None = None
+    for one in filters:
+        if _parameters(one) != _parameters(like):
+            return None
+        rows = one.rows.copy() if rows is None else np.bitwise_or(rows, one.rows, out=rows)
+    return None if rows is None else BloomFilter(like.type_code, like.bit_count, like.hash_count, rows)
+
+
+def _parameters(one: BloomFilter) -> tuple[str, int, int, int]:
+    return one.type_code, one.bit_count, one.hash_count, one.entries

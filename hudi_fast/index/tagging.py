@@ -2,8 +2,8 @@
 
 Each file slice is tested in order of cost: the key range in the footer; for bloom indexes the bloom filter; and only if
 a key may be inside, the file's key column against a hash table of the incoming keys. The last test is exact, so the
-first two only save work. :mod:`hudi_fast.index.metadata_bloom` can make the first two before any file is opened;
-:mod:`hudi_fast.index.record_index` gives the file group of each key directly.
+first two only save work. :mod:`hudi_fast.index.metadata_lookup` can make the first two before any file is opened;
+:mod:`hudi_fast.index.metadata_lookup` gives the file group of each key directly.
 
 The result is one :class:`SliceMatches` per slice with incoming keys. It names base rows by position, so the following
 merge does not compare keys again.
@@ -25,7 +25,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.kernels.bucket_hash import COMMA_AND_COLON
+from hudi_fast.kernels.hashes import COMMA_AND_COLON
 from hudi_fast.kernels.key_table import KeyTable, first_equal
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.storage.base import Storage
@@ -65,7 +65,7 @@ class BucketSettings:
         max_count: consistent hashing: maximum number of buckets after splitting.
         overrides: (pattern, number of buckets) for partition paths; the first pattern found in the path applies.
         is_count_given: whether the caller gave ``count``.
-        key_rule: how a key of several fields is parsed, see :mod:`hudi_fast.kernels.bucket_hash`.
+        key_rule: how a key of several fields is parsed, see :mod:`hudi_fast.kernels.hashes`.
         shared_buckets: whether several writers may create a bucket concurrently. Its file group then has a fixed id and
             starts with log files.
     """

@@ -1,4 +1,6 @@
-"""Record keys and partition paths of whole batches, as Hudi's key generators build them.
+"""Record keys and partition paths of whole batches, and how long they may be.
+
+Record keys and partition paths of whole batches, as Hudi's key generators build them.
 
 ::
 
@@ -12,11 +14,25 @@ Partition paths repeat: their text is built for distinct values only, and rows c
 
 Source: Hudi's ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``, ``CustomAvroKeyGenerator``,
 ``NonpartitionedAvroKeyGenerator``, ``GlobalAvroDeleteKeyGenerator`` and ``KeyGenUtils``, release 1.2.0.
+
+The longest record keys and partition paths that a table's storage and its record index can hold.
+
+==================  ======================  =====================================================
+storage             one folder name         path below the bucket or the root
+==================  ======================  =====================================================
+local               255 bytes               4095 bytes (Linux)
+HDFS                255 bytes               8000 characters (``dfs.namenode.fs-limits.*``, ``DFSUtil``)
+S3, Google, Azure   as the path             1024 bytes
+fsspec              unknown                 unknown
+==================  ======================  =====================================================
+
+Files below a partition, and their markers below ``.hoodie/.temp``, need room, too. Record keys are limited by HFiles,
+of the record index and of log blocks: HBase stores the length of a key as a short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,22 +42,86 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.varlen import varlen_buffers
-from hudi_fast.keys.limits import NO_LIMITS, KeyLimits
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, encode, hive_part, join, path_fault
 from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths, whole_numbers
 from hudi_fast.keys.value_text import to_text
 from hudi_fast.keys.zones import distinct_codes, zone
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.places import scheme_of
 
 __all__ = [
     "KINDS",
+    "LONGEST_KEY",
+    "NO_LIMITS",
     "STAND_INS",
     "KeyConfig",
+    "KeyLimits",
     "infer_kind",
+    "limits_of",
     "parse_partition_spec",
     "partition_paths",
     "record_keys",
     "refuse_stand_ins",
 ]
+
+_FILES = 200
+"""Bytes reserved for ``.hoodie/.temp/<instant>/`` and the name of a file or its marker."""
+
+LONGEST_KEY = 0x7FFF
+"""Bytes of the longest key of an HFile."""
+
+_LOCAL, _HDFS, _OBJECTS = (255, 4095), (255, 8000), (0, 1024)
+_OF_SCHEME = {
+    "file": _LOCAL,
+    **dict.fromkeys(("hdfs", "viewfs"), _HDFS),
+    **dict.fromkeys(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "az"), _OBJECTS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """Longest names in bytes; 0 for no known limit.
+
+    Attributes:
+        part: for one folder of a partition path.
+        path: for a partition path.
+        key: for a record key.
+    """
+
+    part: int = 0
+    path: int = 0
+    key: int = 0
+
+    def path_fault(self, path: str) -> str | None:
+        """Why a partition path is too long; None if it fits."""
+        if len(path) * 4 <= min(self.part or self.path, self.path):  # UTF-8 has four bytes a character at most
+            return None
+        longest = max(len(part.encode()) for part in path.split("/"))
+        if self.part and longest > self.part:
+            return f"has a part of {longest} bytes, and the storage of this table takes {self.part}"
+        if self.path and len(path.encode()) > self.path:
+            return f"has {len(path.encode())} bytes, and the storage of this table leaves {self.path} for it"
+        return None
+
+
+NO_LIMITS = KeyLimits()
+"""Limits of keys and paths that are only read: none."""
+
+
+def limits_of(storage: Storage, metadata_partitions: Collection[str], hfile_blocks: bool = False) -> KeyLimits:
+    """The limits of a table.
+
+    Args:
+        storage: of the table.
+        metadata_partitions: partitions of its metadata table once the write is visible.
+        hfile_blocks: whether rows are written to HFile blocks of log files.
+    """
+    part, whole = _OF_SCHEME.get(scheme_of(storage.uri), (0, 0))
+    root = storage.fs_path("")
+    taken = root if part else root.partition("/")[2]  # without the bucket
+    path = max(1, whole - len(taken.encode()) - _FILES) if whole else 0
+    return KeyLimits(part, path, LONGEST_KEY if hfile_blocks or "record_index" in metadata_partitions else 0)
+
 
 KINDS = ("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE", "AUTO_RECORD")
 """Key generators that hudi_fast supports."""

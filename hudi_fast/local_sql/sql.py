@@ -18,21 +18,18 @@ import pyarrow as pa
 
 from hudi_fast.config.option_names import Operation
 from hudi_fast.config.words import checked_options
+from hudi_fast.dml.assignments import is_literal
 from hudi_fast.dml.dml import delete_locally, dml_settings, update_locally
-from hudi_fast.dml.expressions import is_literal
-from hudi_fast.dml.insert_overwrite import overwrite_options
-from hudi_fast.dml.merge_into import merge_aliases, merge_of
+from hudi_fast.dml.sql_statements import merge_aliases, merge_of, overwrite_options
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.expressions.sql_filters import sql_value
-from hudi_fast.local_sql.names import Tables
-from hudi_fast.local_sql.queries import column_order, constant, query
+from hudi_fast.local_sql.queries import Tables, column_order, constant, query
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.procedures.call import Use, bound, is_procedure, rows_of
-from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
+from hudi_fast.reading.prune import live_partitions, partitions_of_clause
 from hudi_fast.schema.assignment import require_assignable
-from hudi_fast.schema.conform import assigned_values
+from hudi_fast.schema.conform import assigned_values, storable_rows
 from hudi_fast.schema.names import renamed_fields, resolve_name
-from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.sessions import open_session
 from hudi_fast.sql_text.cursor import Cursor
 from hudi_fast.sql_text.grammar import parse_statement

@@ -29,12 +29,12 @@ import time
 import uuid
 from collections.abc import Callable
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import HudiError, LockError
 from hudi_fast.events import note
 from hudi_fast.locking.dynamodb_table import LockItem, LockTable, open_lock_table
-from hudi_fast.locking.path_hash import path_hash
+from hudi_fast.locking.provider import path_hash
 from hudi_fast.storage.base import Storage
 
 __all__ = ["DynamoDbLock", "open_dynamodb", "open_dynamodb_implicit"]

@@ -1,4 +1,6 @@
-"""A lock file: its creator holds the lock until the file is deleted or expires.
+"""Lock files, on local disks and on HDFS.
+
+A lock file: its creator holds the lock until the file is deleted or expires.
 
 ::
 
@@ -20,32 +22,266 @@ a file created in between; closing a provider deletes the file of any holder; an
 cannot prevent this, but detects it: :meth:`FileSystemLock.require_held` checks the file after the time in which two
 writers can create it, and :meth:`FileSystemLock.try_lock` does so, too, after it has seen a lock file of another
 program. Use another provider if hudi_fast and Apache Hudi write at the same time.
+
+Common base of lock files on local disks and on HDFS: attempts, and renewal before the file expires.
+
+The age of a lock file is its modification time. A holder renews it eight times before it expires. It relies on the
+lock only while the last renewal is less than half of that time ago.
+
+A lock file on HDFS: its creator holds the lock until the file is deleted or expires.
+
+::
+
+    try_lock ─► <folder>/lock exists? ─ no ──► create it with its content, exclusively ─► held
+                     └─ yes ─► expired? ─ yes ─► rename it aside, create ours
+                                   └─ no ──► wait, try again
+    require_held ─► the file has our content and is not too old
+    unlock ─► delete the file if it has our content
+
+File name, folder and expiry are those of Apache Hudi's ``FileSystemBasedLockProvider`` (1.2.0). The age of the file is
+its modification time, set by the NameNode and by renewals of the holder, compared with this machine's clock: clocks
+must agree to a fraction of the expiry.
+
+The lock is exact between writers of hudi_fast. Apache Hudi's provider is not exact: it counts a file that another
+writer creates between two of its checks as its own, it does not renew the file, and closing it deletes the file of any
+holder. :meth:`RemoteFileLock.require_held` detects a deleted or replaced file only. Use ZooKeeper if hudi_fast and
+Apache Hudi write at the same time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import socket
+import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import LockError, UnsupportedFeatureError
-from hudi_fast.locking.lock_file import LockFile
+from hudi_fast.events import note
 from hudi_fast.locking.lock_record import lock_content
 from hudi_fast.locking.provider import LockProvider
-from hudi_fast.locking.remote_file import RemoteFileLock
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.file_locks import LockableFile, check_locks
 from hudi_fast.storage.places import scheme_of
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 
-__all__ = ["FileSystemLock", "open_file_system_lock"]
+__all__ = ["FileSystemLock", "LockFile", "RemoteFileLock", "open_file_system_lock"]
+
+
+class LockFile(ABC):
+    """One lock file; a :class:`~hudi_fast.locking.provider.LockProvider`.
+
+    Args:
+        path: the file, for messages.
+        expire_seconds: age at which the lock file expires; 0 = never.
+        poll_seconds: pause between two attempts.
+    """
+
+    def __init__(self, path: str, expire_seconds: float, poll_seconds: float) -> None:
+        self._path = path
+        self._expire = expire_seconds
+        self._poll = poll_seconds
+        self._holder = ""
+        self._confirmed = 0.0
+        """Start of the last successful creation or renewal, on the monotonic clock."""
+        self._stop = threading.Event()
+        self._renewal: threading.Thread | None = None
+
+    @property
+    def holder(self) -> str:
+        """Age and content of the last lock file seen; "" for none."""
+        return self._holder
+
+    def try_lock(self, seconds: float) -> bool:
+        """Try to acquire the lock for at most ``seconds``; False if other holders kept it.
+
+        Raises:
+            LockError: the folder cannot be written.
+            OSError: a transient failure of the file system.
+        """
+        if self._is_held():
+            raise LockError(f"This provider already holds the lock {self._path}.")
+        deadline = time.monotonic() + seconds
+        while not self._attempt():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(self._poll, left))
+        return True
+
+    @abstractmethod
+    def unlock(self) -> None:
+        """Delete the lock file if it is ours.
+
+        Raises:
+            OSError: the file could not be deleted.
+        """
+
+    def close(self) -> None:
+        """Release a held lock; never fails."""
+        with contextlib.suppress(OSError):
+            self.unlock()
+
+    @abstractmethod
+    def _is_held(self) -> bool:
+        """Whether this provider has created the lock file."""
+
+    @abstractmethod
+    def _attempt(self) -> bool:
+        """Try to create the lock file once."""
+
+    # ---- renewal
+
+    def is_certain(self) -> bool:
+        """See :class:`~hudi_fast.locking.provider.LockProvider`."""
+        return self._is_held() and not self._is_too_late()
+
+    def _is_too_late(self) -> bool:
+        return bool(self._expire) and time.monotonic() > self._confirmed + self._expire / 2
+
+    def _begin_renewal(self, touch: Callable[[], None], created: float) -> None:
+        """Renew the age of our file until the lock is released or may have expired.
+
+        Args:
+            touch: renews it once.
+            created: start of its creation, on the monotonic clock.
+        """
+        self._confirmed = created
+        if self._expire:
+            self._stop.clear()
+            self._renewal = threading.Thread(target=self._renew, args=(touch,), name="hudi_fast-lock", daemon=True)
+            self._renewal.start()
+
+    def _end_renewal(self) -> None:
+        self._stop.set()
+        if self._renewal is not None:
+            self._renewal.join()
+            self._renewal = None
+
+    def _renew(self, touch: Callable[[], None]) -> None:
+        while not self._stop.wait(self._expire / 8):
+            now = time.monotonic()
+            if self._is_too_late():
+                return
+            try:
+                touch()
+                self._confirmed = now
+            except OSError as error:
+                note("locking", logging.WARNING, "The renewal of the lock file failed: %s", error)
+
 
 _NAME = "lock"
+_REMOTE_POLL_SECONDS = 0.1
+
+
+class RemoteFileLock(LockFile):
+    """A lock file in a storage that creates files exclusively, renames, and sets times.
+
+    Args:
+        folder: folder of the lock file.
+        expire_seconds: age at which the lock file expires; 0 = never.
+    """
+
+    def __init__(self, folder: Storage, expire_seconds: float = 0.0) -> None:
+        super().__init__(folder.absolute(_NAME), expire_seconds, _REMOTE_POLL_SECONDS)
+        self._folder = folder
+        self._own = b""
+
+    def require_held(self) -> None:
+        """Check that the lock file is still ours and not close to its expiry.
+
+        Raises:
+            LockError: the lock was lost or may be lost.
+        """
+        if not self._own:
+            raise LockError(f"The lock {self._path} is not held.")
+        if self._is_too_late():
+            raise LockError(
+                f"The lock {self._path} has not been renewed for more than half of the {self._expire:g} s after which "
+                "other writers may take it: this process was suspended, or the NameNode did not answer. Nothing was "
+                "published; retry, or raise hoodie.write.lock.filesystem.expire."
+            )
+        try:
+            found = self._content()
+        except OSError as error:
+            raise LockError(
+                f"The lock {self._path} cannot be checked: {error}. Nothing was published; retry."
+            ) from error
+        if found != self._own:
+            raise LockError(
+                f"The lock {self._path} was lost: it is no longer the file that this writer created "
+                f"({_one_line(found) or 'the file does not exist'}). Apache Hudi's file system provider deletes lock "
+                "files of other writers. Nothing was published; retry, or use another lock provider."
+            )
+
+    def unlock(self) -> None:
+        """See :class:`LockFile`."""
+        own, self._own = self._own, b""
+        if not own:
+            return
+        self._end_renewal()
+        if self._content() == own:
+            self._folder.delete_file(_NAME)
+
+    # ---- acquisition
+
+    def _is_held(self) -> bool:
+        return bool(self._own)
+
+    def _attempt(self) -> bool:
+        seen = self._folder.stat(_NAME)
+        if seen is not None:
+            content = self._content()
+            age = time.time() - seen.modified_ms / 1000
+            self._holder = f"{self._path}, {age:.0f} s old: {_one_line(content) or 'no owner'}"
+            if not self._expire or age <= self._expire or not self._moved_aside(content):
+                return False
+        own, started = lock_content(uuid.uuid4().hex), time.monotonic()
+        try:
+            self._folder.create_exclusive(_NAME, own)
+        except FileExistsError:
+            return False
+        except PermissionError as error:
+            raise LockError(f"The lock {self._path} cannot be acquired: {error}.") from error
+        except OSError:
+            if self._content() != own:
+                raise
+        self._own = own
+        self._begin_renewal(lambda: self._folder.set_modified(_NAME, round(time.time() * 1000)), started)
+        return True
+
+    def _moved_aside(self, expired: bytes) -> bool:
+        """Remove an expired lock file; False if another writer has removed or replaced it."""
+        aside = f"{_NAME}.{uuid.uuid4().hex}.expired"
+        try:
+            self._folder.move(_NAME, aside)
+        except FileNotFoundError:
+            return False
+        taken = self._folder.read_bytes(aside)
+        if taken != expired:
+            with contextlib.suppress(FileExistsError):
+                self._folder.create_exclusive(_NAME, taken)
+        self._folder.delete_file(aside)
+        return taken == expired
+
+    def _content(self) -> bytes:
+        try:
+            return self._folder.read_bytes(_NAME)
+        except FileNotFoundError:
+            return b""
+
+
+def _one_line(content: bytes) -> str:
+    return " ".join(content[:2000].decode(errors="replace").split())
+
+
 _POLL_SECONDS = 0.01
 _RACE_SECONDS = 0.05
 """Time that a JVM may take between its check for the file and opening it."""

@@ -30,11 +30,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import LockError
 from hudi_fast.events import note
-from hudi_fast.hive.client import HiveClient, UnknownCallError, hive_module, message_of
-from hudi_fast.hive.site import metastore_addresses, metastore_tls
+from hudi_fast.hive.client import (
+    HiveClient,
+    UnknownCallError,
+    hive_module,
+    message_of,
+    metastore_addresses,
+    metastore_tls,
+)
 from hudi_fast.storage.base import Storage
 
 __all__ = ["HiveMetastoreLock", "LockEntry", "LockGoneError", "Metastore", "open_hive_metastore"]

@@ -37,13 +37,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import ConfigError, LockError
 from hudi_fast.events import note
 from hudi_fast.locking.lock_record import DRIFT_MS, STORAGE_LOCK_PATH, LockRecord, decode_record, is_taken, put_record
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import Versioned
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 
 __all__ = ["AUDIT_FOLDER", "AUDIT_SWITCH", "StorageLock", "azure_sign_in", "lock_storage", "open_storage_lock"]
 

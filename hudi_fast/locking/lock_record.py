@@ -18,7 +18,7 @@ from datetime import datetime
 
 from hudi_fast.errors import LockError
 from hudi_fast.storage.conditional import ConditionalStore, ThrottledError
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 
 __all__ = [
     "DRIFT_MS",

@@ -29,13 +29,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import LockError, LockTimeoutError
 from hudi_fast.events import warn
 from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.machine import MachineTurn, machine_lock
-from hudi_fast.locking.open_provider import open_provider, provider_of
-from hudi_fast.locking.provider import LockProvider
+from hudi_fast.locking.provider import LockProvider, open_provider, provider_of
 from hudi_fast.storage.base import Storage
 
 __all__ = ["HeldLock", "Lock", "no_lock", "table_lock", "writer_turn"]

@@ -28,10 +28,10 @@ from collections.abc import Sequence
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import ConfigError, LockError
-from hudi_fast.locking.path_hash import path_hash
+from hudi_fast.locking.provider import path_hash
 from hudi_fast.locking.zookeeper_session import (
     ZookeeperServer,
     ZookeeperSession,

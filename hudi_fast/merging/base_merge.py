@@ -9,11 +9,27 @@ Row groups are processed in file order, one batch at a time, so memory holds one
 passes a :data:`Replacement` that produces new rows; :func:`entry_replacement` makes one from log entries. A
 :class:`CdcObserver` receives the stored rows with the new ones; it forces reading row groups that could be skipped
 otherwise.
+
+Changes of incoming rows, or folded log entries, to the base rows with their keys.
+
+Expects rows already matched by key. :func:`incoming_beats_stored` compares ordering values where the rules require it,
+and :func:`resolve_matches` applies the result. A losing row leaves the stored row unchanged, unless its columns may
+fill gaps.
+
+Columns of a base file in the table's current schema.
+
+::
+
+    columns that the file has ─► read ─► conformed to the current types ─┐
+    columns added after the file was written ───────────────────► nulls ┴─► in the requested order and types
+
+:func:`stored_batches` returns batches, for streaming; :func:`stored_table` a whole table, for selecting rows by number.
+:func:`plan_stored` is the conversion alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -22,21 +38,175 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.base_file import BaseFileReader
+from hudi_fast.formats.column_limits import null_array
 from hudi_fast.merging.blend import blend_provided, fill_gaps, run_merger
-from hudi_fast.merging.gather import gather
-from hudi_fast.merging.interleave import replace_rows
+from hudi_fast.merging.gather import gather, replace_rows
 from hudi_fast.merging.log_entries import LogEntries
-from hudi_fast.merging.matched_rows import BaseRowUpdates
-from hudi_fast.merging.rules import MergeRules
-from hudi_fast.merging.stored_columns import plan_stored
+from hudi_fast.merging.rules import MergeRules, at_least, greater
+from hudi_fast.schema.conform import ConformPlan, plan_conform, plan_file
 
-__all__ = ["BATCH_ROWS", "CdcObserver", "Replaced", "Replacement", "entry_replacement", "merged_batches"]
-
-BATCH_ROWS = 65536
-"""Default number of rows in a batch of merged rows."""
+__all__ = [
+    "BATCH_ROWS",
+    "BaseRowUpdates",
+    "CdcObserver",
+    "Replaced",
+    "Replacement",
+    "entry_replacement",
+    "incoming_beats_stored",
+    "merged_batches",
+    "plan_stored",
+    "resolve_matches",
+    "stored_batches",
+    "stored_table",
+]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class BaseRowUpdates:
+    """Changes to the rows of a base file.
+
+    Attributes:
+        replaced: int64[u], ascending rows of the base file that get new values.
+        sources: int64[u], the incoming row or log entry of each.
+        dropped: int64[d], ascending rows of the base file that are deleted.
+        source_wins: bool[u], whether the source wins; None when each does. A losing source is listed only because its
+            columns may fill gaps of the stored row.
+        blended: whether new rows combine both rows, so that the stored rows have to be read.
+    """
+
+    replaced: Rows
+    sources: Rows
+    dropped: Rows
+    source_wins: Flags | None = None
+    blended: bool = False
+
+
+def resolve_matches(
+    rules: MergeRules, base_rows: Rows, sources: Rows, deletes: Flags, wins: Flags, partial: bool = False
+) -> BaseRowUpdates:
+    """Resolve pairs of a stored and an incoming row with one key.
+
+    Args:
+        rules: merge rules.
+        base_rows: int64[m], ascending rows of the base file.
+        sources: int64[m], the incoming row (or log entry) of each pair; passed on.
+        deletes: bool[m], whether the incoming row is a delete.
+        wins: bool[m], whether the incoming row wins, see :func:`incoming_beats_stored`.
+        partial: whether incoming rows may lack columns (partial log blocks). They then replace stored rows in part, and
+            the table's partial update mode is ignored.
+    """
+    fills = rules.partial_mode is not None and not partial
+    blended = partial or rules.blends
+    all_win = bool(wins.all())
+    if all_win and not deletes.any():  # without a copy of the rows, which may be many
+        return BaseRowUpdates(base_rows, sources, base_rows[:0], None, blended)
+    replaced = ~deletes if all_win else ~deletes & (wins | fills)
+    return BaseRowUpdates(
+        base_rows[replaced],
+        sources[replaced],
+        base_rows[deletes & wins],
+        wins[replaced] if fills and not all_win else None,
+        blended,
+    )
+
+
+def incoming_beats_stored(
+    rules: MergeRules,
+    deletes: Flags,
+    default_ordering: Flags,
+    incoming: Sequence[pa.Array],
+    stored: Sequence[pa.ChunkedArray | pa.Array],
+) -> Flags:
+    """bool[m], for each pair of a stored and an incoming row with one key: whether the incoming row wins.
+
+    Args:
+        rules: merge rules.
+        deletes: bool[m], whether the incoming row is a delete.
+        default_ordering: bool[m], whether its ordering value is Hudi's default.
+        incoming: ordering columns of the incoming rows, m values each; ignored where the rules do not compare.
+        stored: ordering columns of the stored rows, m values each, of the same types.
+    """
+    if not rules.compares or not incoming or not len(deletes):
+        return np.ones(len(deletes), dtype=np.bool_)
+    if rules.partial_payload:
+        return deletes | ~greater(stored, incoming) | _of_unlike_kinds(incoming, stored)
+    compare = at_least if rules.same_ordering_updates else greater
+    return compare(incoming, stored) | (deletes & default_ordering)
+
+
+def _of_unlike_kinds(incoming: Sequence[pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array]) -> Flags:
+    """Where one side has a value and the other is null, which means the integer 0."""
+    unlike = np.zeros(len(incoming[0]), dtype=np.bool_)
+    for new, old in zip(incoming, stored, strict=True):
+        if not pa.types.is_int32(new.type):
+            unlike |= np.asarray(new.is_null()) != np.asarray(old.is_null())
+    return unlike
+
+
+_BATCH_ROWS = 1 << 17
+
+
+def plan_stored(reader: BaseFileReader, names: Sequence[str], columns: pa.Schema) -> ConformPlan:
+    """The conversion of stored rows.
+
+    Args:
+        reader: the open file.
+        names: columns of the file that are read.
+        columns: columns of the result, in current types; a column that is not read has to be nullable.
+
+    Raises:
+        SchemaMismatchError: a stored type cannot be converted to the current one.
+    """
+    stored = pa.schema([reader.schema.field(name) for name in names])
+    return plan_file(stored, columns) if reader.has_labels else plan_conform(stored, columns)
+
+
+def stored_batches(
+    reader: BaseFileReader,
+    columns: pa.Schema,
+    batch_rows: int = _BATCH_ROWS,
+    row_groups: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a base file in file order.
+
+    Args:
+        reader: the open file.
+        columns: columns to read, in current types; a column that the file lacks has to be nullable.
+        batch_rows: maximum rows of a batch; if the file has none of the columns, a batch is a row group.
+        row_groups: the row groups to read; None for all.
+
+    Raises:
+        CorruptTableError: the file cannot be read.
+        SchemaMismatchError: a stored type cannot be converted to the current one.
+    """
+    present = _present(reader, columns)
+    if not present:
+        counts = reader.row_group_rows()
+        for rows in counts if row_groups is None else [counts[number] for number in row_groups]:
+            yield pa.RecordBatch.from_arrays([null_array(rows, field.type) for field in columns], schema=columns)
+        return
+    conforming = plan_stored(reader, present, columns)
+    for batch in reader.batches(present, batch_rows, row_groups):
+        yield conforming.apply(batch)
+
+
+def stored_table(reader: BaseFileReader, columns: pa.Schema) -> pa.Table:
+    """All rows of a base file, each column in one chunk; see :func:`stored_batches`."""
+    present = _present(reader, columns)
+    if not present:
+        return pa.table([null_array(reader.num_rows, field.type) for field in columns], schema=columns)
+    return plan_stored(reader, present, columns).apply(reader.read(present)).combine_chunks()
+
+
+def _present(reader: BaseFileReader, columns: pa.Schema) -> list[str]:
+    return [name for name in columns.names if reader.has(name)]
+
+
+BATCH_ROWS = 65536
+"""Default number of rows in a batch of merged rows."""
 
 
 class Replaced(NamedTuple):

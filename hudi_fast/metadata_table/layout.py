@@ -1,4 +1,6 @@
-"""Layout of the metadata table: its folder, partition kinds, file groups, and the group of each key.
+"""Layout of the metadata table, and the definitions of its indexes.
+
+Layout of the metadata table: its folder, partition kinds, file groups, and the group of each key.
 
 ::
 
@@ -7,28 +9,48 @@
     key ─► group number             Java's hash of the key, modulo the number of groups
 
 Pure functions. Source: metadata reference 2.2 and 2.3; MetadataPartitionType, HoodieTableMetadataUtil, release 1.2.0.
+
+Index definitions of the metadata table, stored in ``.hoodie/.index_defs/index.json``.
+
+::
+
+    index.json ─ load_definitions ─► {metadata partition: IndexDefinition} ─ save_definitions ─► index.json, whole
+
+Unknown fields are ignored. Source: metadata reference 4; HoodieIndexMetadata and HoodieIndexDefinition, release 1.2.0.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.config.properties_file import PROPERTIES_PATH
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.varlen import varlen_buffers
-from hudi_fast.kernels.java_hash import string_hash_codes
+from hudi_fast.kernels.hashes import string_hash_codes
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.untrusted import check_relative, stored_json
 
 __all__ = [
+    "DEFINITIONS_PATH",
     "METADATA_FOLDER",
+    "IndexDefinition",
     "PartitionKind",
     "group_file_id",
     "group_file_id_prefix",
     "group_numbers",
+    "index_version",
     "kind_of",
+    "load_definitions",
     "plain_group_id",
+    "save_definitions",
 ]
 
 METADATA_FOLDER = ".hoodie/metadata"
@@ -125,3 +147,113 @@ def group_numbers(keys: pa.Array, groups: int) -> npt.NDArray[np.int32]:
 
 def _escape(path: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in path)
+
+
+DEFINITIONS_PATH = ".hoodie/.index_defs/index.json"
+"""Path of the definitions, unless the table's properties name another."""
+
+_PATH_KEY = "hoodie.table.index.defs.path"
+_VERSION_2_FROM = {
+    PartitionKind.COLUMN_STATS: 9,
+    PartitionKind.PARTITION_STATS: 9,
+    PartitionKind.EXPRESSION_INDEX: 9,
+    PartitionKind.SECONDARY_INDEX: 9,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """One index of the metadata table.
+
+    Attributes:
+        name: partition of the metadata table: ``column_stats``, ``secondary_index_x`` ...
+        kind: ``column_stats``, ``record_index``, ``secondary_index``, ``bloom_filters`` ... (``indexType``).
+        function: ``column_stats``, ``identity``, ``upper``, ``from_unixtime`` ...; empty for a record index.
+        source_fields: the indexed columns.
+        options: options of the index: ``isPartitioned``, ``expr``, ``format`` ...
+        version: ``V1`` or ``V2``; None where the file has none (table versions below 9).
+    """
+
+    name: str
+    kind: str
+    function: str = ""
+    source_fields: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    version: str | None = None
+
+
+def load_definitions(storage: Storage, config: TableConfig) -> Mapping[str, IndexDefinition]:
+    """The definitions of a data table by partition of its metadata table; empty when it has none.
+
+    Raises:
+        CorruptTableError: the file is invalid, or the table's properties name a path outside the table.
+    """
+    path = _path(storage, config)
+    try:
+        stored = stored_json(storage.read_bytes(path))["indexDefinitions"]
+        return {str(name): _definition(str(name), one) for name, one in stored.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptTableError(
+            f"Table {storage.uri}: its index definitions are invalid ({error!r}); expected JSON with "
+            '"indexDefinitions". Restore the file, or drop the indexes and build them again.',
+            path,
+        ) from error
+
+
+def save_definitions(storage: Storage, config: TableConfig, definitions: Mapping[str, IndexDefinition]) -> None:
+    """Replace the contents of the file by ``definitions``; the caller holds the table lock.
+
+    Raises:
+        CorruptTableError: the table's properties name a path outside the table.
+    """
+    stored = {
+        name: {
+            "indexName": one.name,
+            "indexType": one.kind,
+            "indexFunction": one.function,
+            "sourceFields": list(one.source_fields),
+            "indexOptions": dict(one.options),
+        }
+        | ({} if one.version is None else {"version": one.version})
+        for name, one in definitions.items()
+    }
+    text = json.dumps({"indexDefinitions": stored}, indent=2, ensure_ascii=False)
+    storage.write_bytes(_path(storage, config), text.encode())
+
+
+def index_version(partition: str, table_version: int, definitions: Mapping[str, IndexDefinition]) -> str:
+    """``V1`` or ``V2``: the format of the records of a metadata partition.
+
+    Partition stats use the version of column stats, since they are computed from their records.
+
+    Raises:
+        UnsupportedFeatureError: the kind of the partition is unknown.
+    """
+    kind = kind_of(partition)
+    names = [partition, PartitionKind.COLUMN_STATS.value] if kind is PartitionKind.PARTITION_STATS else [partition]
+    for name in names:
+        definition = definitions.get(name)
+        if definition is not None and definition.version is not None:
+            return definition.version
+    return "V2" if table_version >= _VERSION_2_FROM.get(kind, table_version + 1) else "V1"
+
+
+def _path(storage: Storage, config: TableConfig) -> str:
+    path = config.raw.get(_PATH_KEY) or DEFINITIONS_PATH
+    return check_relative(path.removeprefix(f"{storage.uri}/"), PROPERTIES_PATH)
+
+
+def _definition(name: str, stored: Mapping[str, object]) -> IndexDefinition:
+    fields, options, version = stored.get("sourceFields"), stored.get("indexOptions"), stored.get("version")
+    if not isinstance(fields or [], list) or not isinstance(options or {}, dict):
+        raise TypeError(f"sourceFields or indexOptions of {name}")
+    return IndexDefinition(
+        name=str(stored.get("indexName") or name),
+        kind=str(stored["indexType"]),
+        function=str(stored.get("indexFunction") or ""),
+        source_fields=tuple(str(one) for one in fields or ()),  # type: ignore[attr-defined]
+        options={str(key): str(value) for key, value in (options or {}).items()},  # type: ignore[attr-defined]
+        version=None if version is None else str(version),
+    )

@@ -32,7 +32,7 @@ from hudi_fast.metadata_table.records import flat_schema
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.view.file_names import LogFile
-from hudi_fast.view.lost_content import writes_of
+from hudi_fast.view.lost_files import writes_of
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["layer_streams", "lookup", "prefix", "record_kind", "scan"]

@@ -1,4 +1,6 @@
-"""Records of the metadata table: Avro values <-> flat typed tables, one schema per kind of partition.
+"""Records of the metadata table as flat typed tables.
+
+Records of the metadata table: Avro values <-> flat typed tables, one schema per kind of partition.
 
 ::
 
@@ -13,6 +15,10 @@ The schemas are resource files of this package, copied from real tables byte for
 HoodieMetadataRecord. Commits of the metadata table store the same text without the meta fields.
 
 Source: metadata table reference, section 3; HoodieMetadataRecord and HoodieMetadataPayload, Hudi 0.15.0 and 1.2.0.
+
+Schemas of decoded metadata-table records: one flat typed table per kind of partition.
+
+All code outside ``records`` and ``stat_values`` sees records in these shapes only.
 """
 
 from __future__ import annotations
@@ -32,20 +38,11 @@ from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder
 from hudi_fast.formats.avro.schema import META_FIELDS
 from hudi_fast.formats.avro.types import AvroType, optional_part, parse_record, union_members
 from hudi_fast.formats.varlen import single_chunk, string_array, varlen_buffers
-from hudi_fast.kernels.file_ids import format_file_ids, measure_file_ids, parse_file_ids
-from hudi_fast.metadata_table.flat import (
-    ALL_PARTITIONS,
-    BLOOM,
-    COLUMN_STATS,
-    FILES,
-    RECORD_INDEX,
-    SECONDARY,
-    flat_schema,
-)
+from hudi_fast.kernels.hudi_texts import format_file_ids, measure_file_ids, parse_file_ids
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.stat_values import STAT_VALUE
-from hudi_fast.storage.stored_json import stored_json
-from hudi_fast.timeline.instant import instant_from_ms, ms_from_instant
+from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.timeline.instants import instant_from_ms, ms_from_instant
 
 __all__ = [
     "ALL_PARTITIONS",
@@ -65,6 +62,87 @@ __all__ = [
     "instant_texts",
     "schema_of_commits",
 ]
+
+ALL_PARTITIONS = "__all_partitions__"
+"""Key of the record that lists all partitions."""
+
+FILES = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("type", pa.int32(), nullable=False),
+        pa.field("name", pa.string()),
+        pa.field("size", pa.int64()),
+        pa.field("deleted", pa.bool_()),
+    ]
+)
+"""One row per entry of a record's map, type 1 (partitions) or 2 (files); an empty map is one row of nulls."""
+
+COLUMN_STATS = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("type", pa.int32(), nullable=False),
+        pa.field("file_name", pa.string()),
+        pa.field("column_name", pa.string()),
+        pa.field("min", STAT_VALUE),
+        pa.field("max", STAT_VALUE),
+        pa.field("value_count", pa.int64()),
+        pa.field("null_count", pa.int64()),
+        pa.field("total_size", pa.int64()),
+        pa.field("total_uncompressed_size", pa.int64()),
+        pa.field("deleted", pa.bool_(), nullable=False),
+        pa.field("tight", pa.bool_(), nullable=False),
+        pa.field("value_type", pa.int32()),
+        pa.field("value_type_info", pa.string()),
+    ]
+)
+"""Statistics of a column in a file (type 3) or in a partition (type 6: ``file_name`` is the partition path).
+
+:mod:`hudi_fast.metadata_table.stat_values` encodes and decodes ``min`` and ``max``; ``value_type`` is null for V1.
+"""
+
+BLOOM = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("timestamp", pa.string(), nullable=False),
+        pa.field("filter", pa.binary(), nullable=False),
+        pa.field("deleted", pa.bool_(), nullable=False),
+    ]
+)
+"""A base file's bloom filter: ``kind`` DYNAMIC_V0 or SIMPLE, ``filter`` its base64 text as in the Parquet footer."""
+
+RECORD_INDEX = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("partition", pa.string()),
+        pa.field("file_id", pa.string()),
+        pa.field("instant_ms", pa.int64()),
+        pa.field("position", pa.int64()),
+    ]
+)
+"""Location of a record key; ``instant_ms``: see :func:`hudi_fast.metadata_table.records.instant_texts`."""
+
+SECONDARY = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("deleted", pa.bool_(), nullable=False)])
+"""Presence of a secondary key (:func:`hudi_fast.metadata_table.keys.split_secondary_keys`)."""
+
+_SCHEMAS = {
+    PartitionKind.FILES: FILES,
+    PartitionKind.COLUMN_STATS: COLUMN_STATS,
+    PartitionKind.PARTITION_STATS: COLUMN_STATS,
+    PartitionKind.EXPRESSION_INDEX: COLUMN_STATS,
+    PartitionKind.BLOOM_FILTERS: BLOOM,
+    PartitionKind.RECORD_INDEX: RECORD_INDEX,
+    PartitionKind.SECONDARY_INDEX: SECONDARY,
+}
+
+
+def flat_schema(kind: PartitionKind) -> pa.Schema:
+    """The schema of a kind's flat tables.
+
+    An expression index of bloom filters is decoded and encoded as ``BLOOM_FILTERS``, one of statistics as
+    ``EXPRESSION_INDEX`` or ``COLUMN_STATS``.
+    """
+    return _SCHEMAS[kind]
 
 
 def _resource(name: str) -> str:

@@ -24,25 +24,25 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, StorageAccessError, StorageUnreachableError
 from hudi_fast.events import warn
-from hudi_fast.formats.hfile.cache import BlockCache
-from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.reader import BlockCache, HFileReader
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content, scan_log_blocks
-from hudi_fast.metadata_table.definitions import IndexDefinition, index_version, load_definitions
-from hudi_fast.metadata_table.flat import ALL_PARTITIONS
 from hudi_fast.metadata_table.layout import (
     METADATA_FOLDER,
+    IndexDefinition,
     PartitionKind,
     group_file_id_prefix,
+    index_version,
     kind_of,
+    load_definitions,
     plain_group_id,
 )
+from hudi_fast.metadata_table.records import ALL_PARTITIONS
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.storage.forks import new_lock
-from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
-from hudi_fast.timeline.instant import SOLO_TIME, Instant, instant_file_name
+from hudi_fast.timeline.instants import SOLO_TIME, Instant, Timeline, instant_file_name, load_timeline
 from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups

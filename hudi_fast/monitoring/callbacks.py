@@ -18,7 +18,7 @@ import logging
 import urllib.request
 from typing import Any
 
-from hudi_fast.config.hook_options import HookOptions
+from hudi_fast.config.monitoring_options import HookOptions
 from hudi_fast.events import note, warn, without_secrets
 from hudi_fast.timeline.commit_metadata import CommitMetadata, RuntimeStats, WriteStat
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from hudi_fast.errors import ConfigError, CorruptTableError
-from hudi_fast.formats.parquet.row_groups import read_footer
+from hudi_fast.formats.parquet.footer import read_footer
 from hudi_fast.metadata_table.keys import column_hash
 from hudi_fast.metadata_table.read import prefix
 from hudi_fast.metadata_table.state import metadata_of, open_state
@@ -21,8 +21,7 @@ from hudi_fast.storage.concurrency import in_threads, reads_at_once
 from hudi_fast.table import HudiTable
 from hudi_fast.view.bootstrap_index import SourceFile, read_sources
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
-from hudi_fast.view.history_slices import past_slices
-from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.slices import FileSlice, latest_slices, past_slices
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["FILESYSTEM_COLUMNS", "FILE_PROCEDURES", "filesystem_rows"]

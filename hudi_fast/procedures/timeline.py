@@ -15,10 +15,19 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.procedures.values import Rows, Values, refuse_given
 from hudi_fast.services.pending import pending_services
 from hudi_fast.table import HudiTable
-from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State, instant_file_name, instant_from_ms, parse_instant_file
+from hudi_fast.timeline.instants import (
+    Instant,
+    State,
+    Timeline,
+    instant_file_name,
+    instant_from_ms,
+    load_timeline,
+    parse_instant_file,
+    read_instant_body,
+    read_requested_body,
+)
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
     decode_clean_metadata,

@@ -1,4 +1,6 @@
-"""A table as a ``pyarrow.dataset``: :class:`Scan` pins the table's state and reads on demand.
+"""A table as a ``pyarrow.dataset``, and its counts and first rows.
+
+A table as a ``pyarrow.dataset``: :class:`Scan` pins the table's state and reads on demand.
 
 ::
 
@@ -10,13 +12,16 @@
 Engines push columns and filters down into a ``pyarrow.dataset.Dataset``, so a scan is such a dataset. Arrow's
 own dataset code would read files directly and could not merge log files. Such access fails, since the file that Arrow
 finds cannot be opened (:class:`_NoFiles`). A pushed-down expression compares NaN as its engine does
-(:mod:`hudi_fast.expressions.nan_order`).
+(:mod:`hudi_fast.expressions.arrow_trees`).
+
+Counts and first rows of a scan, without reading all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
@@ -24,9 +29,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.expressions.nan_order import as_engines_compare
-from hudi_fast.reading.rows import count_rows, first_batches, first_rows
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.expressions.arrow_trees import as_engines_compare
+from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.reading.scan import (
     AskedRows,
     Filter,
@@ -39,13 +44,68 @@ from hudi_fast.reading.scan import (
     scan_table,
     whole_scan,
 )
-from hudi_fast.reading.slice_reader import SliceScan
+from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import tells_failures, told_while_read
+from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
 
-__all__ = ["Scan", "Split"]
+__all__ = ["Scan", "Split", "count_rows", "first_batches", "first_rows"]
+
+_FEWEST = 1024
+"""Minimum rows of a batch: smaller batches cost more than reading the additional rows."""
+
+
+def count_rows(plan: ScanPlan) -> int:
+    """The number of rows of a scan.
+
+    Without a filter, the rows of a slice that no log file changes are counted from the footer of its base file, and no
+    column is decoded. Other slices are read with the columns that the filter and merging need.
+
+    Args:
+        plan: the plan of a scan without output columns.
+    """
+    with ThreadPool(plan.threads) as pool:
+        return sum(pool.map(lambda one: _count(plan.scan, one), plan.slices))
+
+
+def first_rows(plan: ScanPlan, count: int) -> pa.Table:
+    """The first rows in the order of the plan's slices; reading stops after them.
+
+    Args:
+        plan: the plan of a scan.
+        count: number of rows.
+
+    Raises:
+        ConfigError: ``count`` is not a number, or negative.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ConfigError(f"head takes a number of rows, 0 or more; got {count!r}.")
+    return pa.Table.from_batches(first_batches(plan, count), plan.output)
+
+
+def first_batches(plan: ScanPlan, count: int) -> Iterator[pa.RecordBatch]:
+    """Like :func:`first_rows`, as a stream."""
+    plan = replace(plan, scan=replace(plan.scan, batch_rows=max(_FEWEST, min(count, plan.scan.batch_rows))))
+    batches = chain.from_iterable(map(plan.read, plan.slices))
+    while count and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, count)
+        count -= min(count, batch.num_rows)
+
+
+def _count(scan: SliceScan, one: FileSlice) -> int:
+    if scan.filter is None and one.base_file is not None and not _is_merged(scan, one):
+        with open_base(scan.storage, one.base_file) as reader:
+            return reader.num_rows
+    return sum(batch.num_rows for batch in read_slice(scan, one))
+
+
+def _is_merged(scan: SliceScan, one: FileSlice) -> bool:
+    """Whether log files may change the rows of the base file."""
+    return scan.merge is not None and bool(one.log_files) and bool(visible_blocks(scan.merge, one))
+
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, pc.Expression] | None
 """Columns that an engine asks for: names, or expressions by the name of their result; None for all."""

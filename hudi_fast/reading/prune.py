@@ -1,32 +1,40 @@
-"""Prune partitions by their paths and row groups by their statistics.
+"""Prune partitions and row groups, and find partitions by names.
+
+Prune partitions by their paths and row groups by their statistics.
 
 Both exclude only data that certainly does not match; the filter is still applied to the remaining rows.
 
 A file may store another value of a partition column than its path: an update by Hudi before 1.0 leaves a row in its
 partition. Queries and filters then take the value of the path if the path has one, as Apache Hudi does.
+
+Partitions of a table by the values of their columns, as SQL names them: ``PARTITION (day = '2024-05-01')``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError
 from hudi_fast.expressions.conditions import And, Anything, Condition, Not, Or, columns_of
 from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, OLD_DEFAULT_PARTITION, stored_values
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.slices import TableView, latest_slices
 
 __all__ = [
     "known_partition_values",
+    "live_partitions",
     "matching_partitions",
     "matching_row_groups",
     "of_stored_values",
     "partition_columns",
+    "partitions_of_clause",
     "path_columns",
     "typed_partition_values",
 ]
@@ -175,3 +183,51 @@ def _all_equal(known: Mapping[str, pa.Scalar]) -> pc.Expression:
     for name, value in known.items():
         condition = condition & (pc.field(name) == value if value.is_valid else pc.field(name).is_null())
     return condition
+
+
+def live_partitions(view: TableView) -> list[str]:
+    """Paths of the partitions that have rows, sorted."""
+    replaced = {partition for partition, _ in view.replaced}
+    return sorted(path for path in view.lister.partitions() if path not in replaced or latest_slices(view, path))
+
+
+def partitions_of_clause(
+    config: TableConfig,
+    paths: Iterable[str],
+    clause: Mapping[str, str | None],
+    constant: Callable[[str], object],
+    table: str,
+) -> list[str]:
+    """The partition paths that a ``PARTITION`` clause matches.
+
+    Args:
+        config: configuration of the table.
+        paths: partition paths.
+        clause: columns, in upper or lower case, with their values as expressions; without a value, any value matches.
+        constant: the value of an expression.
+        table: name of the table in messages.
+
+    Raises:
+        ConfigError: the table is not partitioned by one of the columns.
+    """
+    names = list(config.partition_fields)
+    by_lower = {name.lower(): name for name in names}
+    unknown = [name for name in clause if name.lower() not in by_lower]
+    if unknown:
+        raise ConfigError(f"The table {table} is partitioned by {names}, not by {unknown}.")
+    wanted = {by_lower[name.lower()]: _text(constant(said)) for name, said in clause.items() if said is not None}
+    if not wanted:
+        return list(paths)
+    found = []
+    for path in paths:
+        stored = stored_values(path, config)
+        if stored is not None and all(stored[name] == text for name, text in wanted.items()):
+            found.append(path)
+    return found
+
+
+def _text(value: object) -> str | None:
+    """The text of a value in a path; None for null."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)

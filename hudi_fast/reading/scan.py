@@ -1,4 +1,6 @@
-"""The read path, top to bottom.
+"""The read path, top to bottom, and its threads.
+
+The read path, top to bottom.
 
 ::
 
@@ -13,14 +15,31 @@
 A snapshot query of a merge-on-read table merges the log files of each slice; a read-optimized query reads base files
 only. Memory of :func:`scan_batches` is bounded by the batches and log records of the slices in flight: reader threads
 block while the queue of batches is full.
+
+Read units in threads of this process and yield their batches as they become available.
+
+Memory is bounded by the units in flight and a few queued batches: reader threads block while the queue is full.
+
+::
+
+    iterator is read to its end, or closed ─► its threads have ended
+    process ends before that               ─► :func:`_close_all` ends them, before the interpreter does, and a thread
+                                              that waits for their batches gets an error
+
+The interpreter ends a daemon thread when the thread next wants its lock. A thread that is inside a C++ library then
+unwinds frames that must not be unwound, and the process aborts (``terminate called without an active exception``).
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import queue
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,19 +51,17 @@ from hudi_fast.expressions.arrow_filters import RowFilter
 from hudi_fast.expressions.conditions import Anything, Condition
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, with_meta
 from hudi_fast.index.tagging import BucketSettings
-from hudi_fast.merging.rules import Merger
-from hudi_fast.merging.slice_merge import merge_schema, slice_merge
-from hudi_fast.reading.in_threads import in_threads
+from hudi_fast.merging.rules import Merger, merge_schema, slice_merge
 from hudi_fast.reading.prune import path_columns
 from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
-from hudi_fast.reading.skipping.buckets import bucket_settings
+from hudi_fast.reading.skipping.keys import bucket_settings
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.concurrency import reads_at_once
 from hudi_fast.storage.failures import told_while_read
-from hudi_fast.storage.thread_pool import ThreadPool
-from hudi_fast.timeline.active import load_timeline
-from hudi_fast.view.cleaned_files import cleaned_since
+from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.timeline.instants import load_timeline
+from hudi_fast.view.lost_files import cleaned_since
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
@@ -57,6 +74,7 @@ __all__ = [
     "check_filter",
     "expression_of",
     "filter_of",
+    "in_threads",
     "narrowed",
     "plan_scan",
     "readable_schema",
@@ -65,6 +83,136 @@ __all__ = [
     "scan_table",
     "whole_scan",
 ]
+
+_WAITING_BATCHES = 2
+_JOIN_SECONDS = 0.01
+_EXIT_SECONDS = 30.0
+"""The process waits at most this long at its end for batches being read: storage may not answer."""
+
+_ENDED = "The process ends while rows are read."
+
+Unit = TypeVar("Unit")
+Read = Callable[[Unit], Iterator[pa.RecordBatch]]
+
+
+def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterator[pa.RecordBatch]:
+    """The batches of all units, in no particular order; in order with one thread.
+
+    Several threads call ``read`` concurrently. An error in a thread is raised here. Threads end when the iterator is
+    closed or the process ends.
+    """
+    readers = _Readers(units, read, min(threads, len(units))) if threads > 1 and len(units) > 1 else None
+    if readers is None or not readers.begin():
+        for unit in units:
+            yield from read(unit)
+        return
+    _open.add(readers)
+    atexit.unregister(_close_all)
+    atexit.register(_close_all)  # runs before earlier registrations: libraries must not shut down while threads read
+    try:
+        yield from readers.batches()
+    finally:
+        readers.close()
+        _open.discard(readers)
+
+
+class _Readers(Generic[Unit]):
+    """Threads that read units, and the batches that wait for the caller.
+
+    Args:
+        units: units to read.
+        read: reads one unit.
+        count: number of threads.
+    """
+
+    def __init__(self, units: Sequence[Unit], read: Read[Unit], count: int) -> None:
+        self._read = read
+        self._ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING_BATCHES * count)
+        self._is_awaited = False
+        self._todo: queue.SimpleQueue[Unit] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        for unit in units:
+            self._todo.put(unit)
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
+
+    def begin(self) -> bool:
+        """Start the threads; False if the interpreter is ending and starts no more threads (since Python 3.12)."""
+        for thread in self._threads:
+            try:
+                thread.start()
+            except RuntimeError:
+                if thread is self._threads[0]:
+                    return False
+                raise
+        return True
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches that the threads read."""
+        running = len(self._threads)
+        while running:
+            self._is_awaited = True
+            item = self._ready.get()
+            self._is_awaited = False
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+        if self._stopped.is_set():
+            raise RuntimeError(_ENDED)
+
+    def close(self, seconds: float = float("inf")) -> None:
+        """End the threads, after waiting up to ``seconds`` for the batches that they are reading."""
+        deadline = time.monotonic() + seconds
+        self._stopped.set()
+        for thread in self._threads:
+            while thread.is_alive() and time.monotonic() < deadline:
+                self._drain()
+                thread.join(_JOIN_SECONDS)
+
+    def give_up(self, seconds: float) -> None:
+        """End the threads before the interpreter ends.
+
+        Another library may wait for a batch in a thread of its own, which has to leave Python, too.
+        """
+        deadline = time.monotonic() + seconds
+        self.close(seconds)
+        while self._is_awaited and time.monotonic() < deadline:
+            if self._ready.empty():
+                self._ready.put_nowait(RuntimeError(_ENDED))
+            time.sleep(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                for batch in self._read(self._todo.get_nowait()):
+                    self._ready.put(batch)
+                    if self._stopped.is_set():
+                        return
+        except queue.Empty:
+            pass
+        except BaseException as error:  # raised by in_threads
+            self._ready.put(error)
+        self._ready.put(None)
+
+    def _drain(self) -> None:
+        try:
+            while True:
+                self._ready.get_nowait()
+        except queue.Empty:
+            return
+
+
+_open: set[_Readers[Any]] = set()
+"""Readers whose iterator is neither exhausted nor closed."""
+
+
+def _close_all() -> None:
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for readers in list(_open):
+        readers.give_up(deadline - time.monotonic())
+
 
 Filter: TypeAlias = pc.Expression | str
 """A condition of rows: a ``pyarrow.compute`` expression, or SQL text as after ``WHERE``."""

@@ -32,16 +32,14 @@ from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureEr
 from hudi_fast.expressions.arrow_filters import RowFilter
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import HeaderKey, LogBlock
+from hudi_fast.merging.base_merge import plan_stored
 from hudi_fast.merging.log_scan import visible_blocks
-from hudi_fast.merging.merged_slice import folded_log_rows, log_rows, merged_rows
-from hudi_fast.merging.resolve import resolve_slice
-from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
-from hudi_fast.merging.stored_columns import plan_stored
+from hudi_fast.merging.merged_slice import folded_log_rows, log_rows, merged_rows, resolve_slice
+from hudi_fast.merging.rules import SliceMerge, merge_schema
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.prune import known_partition_values, matching_row_groups, typed_partition_values
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.base_files import open_base
-from hudi_fast.view.renamed_base import RenamedBase
+from hudi_fast.view.base_files import RenamedBase, open_base
 from hudi_fast.view.slices import FileSlice, latest_slices
 
 __all__ = ["HiddenRows", "SliceScan", "has_partial_rows", "hidden_rows", "log_rows_of_slice", "read_slice"]

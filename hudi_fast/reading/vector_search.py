@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.formats.vectors import is_vector
+from hudi_fast.formats.logical_types import is_vector
 from hudi_fast.kernels.vector_distances import COSINE, DOT_PRODUCT, L2, distances
 from hudi_fast.reading.scan import Filter, ScanQuery, plan_scan, readable_schema, scan_batches
 from hudi_fast.reading.shown_columns import shown_columns

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, SchemaMismatchError
 from hudi_fast.formats.avro.schema import check_column_name, is_meta_field
+from hudi_fast.schema.cast import can_alter
 from hudi_fast.schema.internal import (
     ArrayType,
     Field,
@@ -30,10 +31,10 @@ from hudi_fast.schema.internal import (
     MapType,
     RecordType,
     highest_id,
+    internal_type,
+    plain_arrow_type,
 )
-from hudi_fast.schema.internal_types import internal_type, plain_arrow_type
 from hudi_fast.schema.normalize import storable_type
-from hudi_fast.schema.promotion import can_alter
 
 __all__ = [
     "AddColumn",

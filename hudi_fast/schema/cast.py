@@ -1,4 +1,6 @@
-"""Casts between scalar types: the leaves of conforming.
+"""Casts between types: in files, by evolution, and of assigned values.
+
+Casts between scalar types: the leaves of conforming.
 
 :func:`leaf_cast` selects, once per column, a function array -> array. The function has at most two steps: into the
 storable form of the source type (``normalize``), then to a wider type (``promotion``). All functions are module level
@@ -16,23 +18,196 @@ After an ALTER, a stored type may differ from the current one in a way that no w
 these conversions; as in Spark's casts, values that do not fit become null.
 
 Timestamps in files may have a wrong label (``mislabelled``). :func:`file_cast` and :func:`stored_cast` handle it.
+
+Timestamps that count milliseconds although their file says microseconds.
+
+Where Apache Hudi before 1.1 compares schemas, it knows one type of timestamp, ``timestamp-micros``. A writer of
+``timestamp-millis`` then stores milliseconds under the label of microseconds, in its files and in the table's schema.
+Since 1.1, releases write the right label to new files and to the table's schema, and read the numbers of older files
+as milliseconds::
+
+    file             table's column     the stored number is
+    ───────────────  ─────────────────  ──────────────────────────────────────────────
+    timestamp[us]    timestamp[ms]      in milliseconds: the label of the file is wrong
+    timestamp[ms]    timestamp[us]      in milliseconds, as the file says
+    int64            timestamp          in the unit of the column
+
+Only formats that store numbers with a label can have a wrong label: Parquet, and Avro records in logs and HFiles. ORC
+and Lance store points in time.
+
+Sources: ``SchemaRepair``, ``HoodieSchemaRepair`` (1.2.0); ``AvroInternalSchemaConverter`` (0.15.0).
+
+Promotions: which stored values of one storable type can be read as another.
+
+Whether a write may change a column this way is another question: :mod:`hudi_fast.schema.assignment` answers it.
+
+:func:`can_promote` uses a table for scalar types and recursion for nested types. Data written with the *from* type can
+then be read as the *to* type without loss, except of float digits. A struct may gain nullable fields and lose none; a
+nullable element never becomes required.
+
+Timestamps and times are separate: whether they can change their unit or zone depends on each value
+(:func:`is_value_checked`). This is not a promotion, because a single row may not fit.
+
+Source: HoodieSchemaCompatibilityChecker and the Avro rewriting of Hudi 1.2.0; enums and uuids are strings here.
+
+Casts of scalar values that SQL, an update or a merge assigns to a column: Spark's casts, where nothing is lost.
+
+:func:`sql_cast` is the leaf of :func:`hudi_fast.schema.conform.assigned_values`. Its results are those of Spark's
+``CAST``:
+
+- numbers become the text of Java (``1.0E10``), decimals text without an exponent, times text without trailing zeros;
+- a number becomes the nearest decimal, rounded half up from its shortest digits (2.675 -> 2.68);
+- a decimal becomes the nearest double.
+
+Values that Spark would truncate or guess are refused: the fraction of a number for a column of integers, an integer
+whose digits a double does not hold, a text other than a number in digits.
+
+Source: ``Cast`` and ``Decimal`` of Spark 4, in the mode ANSI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.schema.mislabelled import counts_milliseconds
 from hudi_fast.schema.normalize import storable_type
-from hudi_fast.schema.promotion import can_promote, is_value_checked
 
-__all__ = ["Convert", "LeafCast", "file_cast", "java_number_text", "leaf_cast", "read_cast", "stored_cast"]
+__all__ = [
+    "Convert",
+    "LeafCast",
+    "can_alter",
+    "can_promote",
+    "counts_milliseconds",
+    "double_as_decimal",
+    "file_cast",
+    "is_projection",
+    "is_value_checked",
+    "java_number_text",
+    "leaf_cast",
+    "read_cast",
+    "sources_of",
+    "sql_cast",
+    "stored_cast",
+    "time_text",
+]
+
+
+def counts_milliseconds(stored: pa.DataType, current: pa.DataType) -> bool:
+    """Whether values that a file stores as ``stored`` count milliseconds, given the column's type in the table.
+
+    Timestamps without a zone keep their unit: no release gave them a wrong label.
+    """
+    if not (pa.types.is_timestamp(stored) and pa.types.is_timestamp(current)):
+        return False
+    return bool(stored.unit == "us" and current.unit == "ms" and stored.tz is not None and current.tz is not None)
+
+
+_NUMBERS_AND_TEXT = (pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string())
+
+_PLAIN: Mapping[pa.DataType, tuple[pa.DataType, ...]] = {
+    pa.int32(): _NUMBERS_AND_TEXT[1:],
+    pa.int64(): _NUMBERS_AND_TEXT[2:],
+    pa.float32(): _NUMBERS_AND_TEXT[3:],
+    pa.float64(): _NUMBERS_AND_TEXT[4:],
+    pa.string(): (pa.binary(),),
+    pa.binary(): (pa.string(),),
+}
+
+
+def can_promote(from_type: pa.DataType, to_type: pa.DataType) -> bool:
+    """Whether every value of ``from_type`` can be stored as ``to_type``; true for equal types.
+
+    Both are storable types (``normalize.storable_type``). int -> long, float, double, string; long -> float, double,
+    string, timestamp (the number is the timestamp's value); float -> double, string; double -> string; string <->
+    bytes; decimal -> a decimal with at least as many digits on both sides of the point; list, map and struct by their
+    parts.
+    """
+    if from_type == to_type or to_type in _PLAIN.get(from_type, ()):
+        return True
+    if pa.types.is_decimal128(from_type) and pa.types.is_decimal128(to_type):
+        integers_fit = to_type.precision - to_type.scale >= from_type.precision - from_type.scale
+        return bool(integers_fit and to_type.scale >= from_type.scale)
+    if pa.types.is_timestamp(to_type):
+        return bool(from_type == pa.int64())
+    if pa.types.is_list(from_type) and pa.types.is_list(to_type):
+        return _can_promote_field(from_type.value_field, to_type.value_field)
+    if pa.types.is_map(from_type) and pa.types.is_map(to_type):
+        keys_fit = can_promote(from_type.key_type, to_type.key_type)
+        return keys_fit and _can_promote_field(from_type.item_field, to_type.item_field)
+    if pa.types.is_struct(from_type) and pa.types.is_struct(to_type):
+        return _fields_fit(_children(from_type), _children(to_type))
+    return False
+
+
+def can_alter(from_type: pa.DataType, to_type: pa.DataType) -> bool:
+    """Whether an ALTER may change a scalar type this way; allows more than writes do.
+
+    In addition to :func:`can_promote`: int, long, float and double -> decimal; date and decimal -> string; string ->
+    date, decimal. Values that do not fit become null (``cast.read_cast``). It does not allow long -> timestamp.
+
+    Source: ``SchemaChangeUtils.isTypeUpdateAllow`` (Hudi 1.2.0).
+    """
+    if pa.types.is_timestamp(to_type) or pa.types.is_nested(from_type) or pa.types.is_nested(to_type):
+        return bool(from_type == to_type)
+    if can_promote(from_type, to_type):
+        return True
+    if pa.types.is_decimal128(to_type):
+        return from_type in _NUMBERS_AND_TEXT
+    if pa.types.is_date32(to_type):
+        return bool(from_type == pa.string())
+    return bool(to_type == pa.string() and (pa.types.is_date32(from_type) or pa.types.is_decimal128(from_type)))
+
+
+def is_value_checked(from_type: pa.DataType, to_type: pa.DataType) -> bool:
+    """Whether values convert if each value fits: between timestamps, and between times of day.
+
+    A timestamp without zone is read as UTC when it gets a zone, and keeps its UTC reading when it loses one: only the
+    unit changes the stored number.
+    """
+    both_timestamps = pa.types.is_timestamp(from_type) and pa.types.is_timestamp(to_type)
+    return bool(both_timestamps or (pa.types.is_time(from_type) and pa.types.is_time(to_type)))
+
+
+def is_projection(incoming: pa.Schema, table: pa.Schema) -> bool:
+    """Whether rows of ``incoming`` fit into ``table`` unchanged: no column is new, and all shared columns can promote.
+
+    Columns that ``incoming`` lacks must be nullable in ``table``.
+    """
+    return _fields_fit(list(incoming), list(table))
+
+
+def sources_of(to_type: pa.DataType) -> tuple[str, ...]:
+    """The types that can be promoted to a scalar type, as text for messages."""
+    if pa.types.is_decimal128(to_type):
+        return ("a decimal with no more digits on either side of the point",)
+    if is_value_checked(to_type, to_type):
+        return ("other units if each value fits", *(("int64",) if pa.types.is_timestamp(to_type) else ()))
+    return tuple(str(each) for each, wider in _PLAIN.items() if to_type in wider)
+
+
+def _can_promote_field(source: pa.Field, target: pa.Field) -> bool:
+    return (target.nullable or not source.nullable) and can_promote(source.type, target.type)
+
+
+def _fields_fit(sources: list[pa.Field], targets: list[pa.Field]) -> bool:
+    by_name = {each.name: each for each in targets}
+    given = {each.name for each in sources}
+    if not given <= by_name.keys() or len(given) != len(sources):
+        return False
+    if any(not each.nullable for each in targets if each.name not in given):
+        return False
+    return all(_can_promote_field(each, by_name[each.name]) for each in sources)
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(i) for i in range(kind.num_fields)]
+
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -204,3 +379,104 @@ def _decimal(text: str, target: pa.DataType) -> Decimal | None:
         return None
     fits = number.is_finite() and abs(number).scaleb(target.scale) < Decimal(10) ** target.precision
     return number if fits else None
+
+
+_WIDEST_DECIMAL = 76
+"""Digits of Arrow's widest decimal."""
+
+_DIGITS_OF_DOUBLE = 19
+"""Upper bound for the digits after the first one in the shortest text of a double."""
+
+
+def sql_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
+    """The function that casts arrays of ``source`` to ``target``; None if the types do not convert.
+
+    Args:
+        source: any Arrow type that has a storable form; not nested, dictionary or run-end encoded.
+        target: a storable type, not nested.
+        path: the column, for messages.
+
+    The function raises ``pyarrow.ArrowInvalid`` for values that do not fit.
+
+    Raises:
+        SchemaMismatchError, UnsupportedFeatureError: ``source`` has no storable form.
+    """
+    storable = storable_type(source, path)
+    step = _step(storable, target)
+    if step is None:
+        return leaf_cast(source, target, path, rounds=False)
+    return step if storable == source else partial(_in_two, storable=storable, step=step)
+
+
+def double_as_decimal(value: Any, kind: pa.DataType) -> Any:
+    """The nearest decimals of doubles, rounded half up, as ``Decimal(Double)`` of Spark makes them.
+
+    Args:
+        value: an array or an expression of float64.
+        kind: type of the decimals. A number with too many digits, NaN and infinity are refused.
+    """
+    least = 10.0 ** -(kind.scale + 2)  # smaller numbers round to zero, and may have more digits than a decimal
+    some = pc.if_else(pc.less(pc.abs(value), pa.scalar(least)), pa.scalar(0.0), value)
+    wide = some.cast(pa.string()).cast(pa.decimal256(_WIDEST_DECIMAL, kind.scale + _DIGITS_OF_DOUBLE))
+    return pc.round(wide, kind.scale, round_mode="half_towards_infinity").cast(kind)
+
+
+def time_text(values: Any) -> Any:
+    """The text of times of day, or of timestamps without a zone: an array or an expression."""
+    text = pc.replace_substring_regex(values.cast(pa.string()), r"\.0+$", "")
+    return pc.replace_substring_regex(text, r"(\.\d*[1-9])0+$", r"\1")
+
+
+def _step(source: pa.DataType, target: pa.DataType) -> Convert | None:
+    """The cast if Arrow differs from Spark, or a write of rows from SQL; None for all other casts."""
+    if source == target or pa.binary() in (source, target):
+        return None
+    if pa.types.is_decimal(target):
+        if pa.types.is_floating(source):
+            return partial(_of_float, target=target)
+        if pa.types.is_integer(source) or pa.types.is_decimal(source):
+            return partial(_rounded, target=target)
+    if target == pa.string():
+        if pa.types.is_integer(source) or pa.types.is_floating(source):
+            return java_number_text
+        if pa.types.is_decimal(source):
+            return _plain_digits
+        if pa.types.is_timestamp(source) or pa.types.is_time(source):
+            return time_text
+    if source == pa.string() and pa.types.is_integer(target):
+        return partial(_whole_number, target=target)
+    if pa.types.is_decimal(source) and pa.types.is_floating(target):
+        return partial(_in_two, storable=pa.string(), step=partial(pc.cast, target_type=target))
+    known = pa.types.is_timestamp(source) and pa.types.is_timestamp(target)
+    return None if known or pa.types.is_time(source) else partial(pc.cast, target_type=target)
+
+
+def _of_float(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return double_as_decimal(values.cast(pa.float64()), target)
+
+
+def _rounded(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Whole numbers and decimals as decimals with other digits."""
+    scale = values.type.scale if pa.types.is_decimal(values.type) else 0
+    wide = values.cast(pa.decimal256(_WIDEST_DECIMAL, max(scale, target.scale)))
+    if scale > target.scale:
+        wide = pc.round(wide, target.scale, round_mode="half_towards_infinity")
+    return wide.cast(target)
+
+
+def _plain_digits(values: pa.Array) -> pa.Array:
+    """The text of decimals without an exponent, which Arrow writes for small decimals."""
+    text = values.cast(pa.string())
+    if not pc.any(pc.match_substring(text, "E"), min_count=0).as_py():
+        return text
+    small = text.dictionary_encode()
+    plain = pa.array([format(one.as_py(), "f") for one in small.dictionary.cast(values.type)], pa.string())
+    return plain.take(small.indices)
+
+
+def _whole_number(values: pa.Array, target: pa.DataType) -> pa.Array:
+    text = pc.utf8_trim_whitespace(values)
+    wrong = pc.invert(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"))
+    if pc.any(wrong, min_count=0).as_py():
+        raise pa.ArrowInvalid(f"{values.filter(wrong)[0].as_py()!r} is no whole number")
+    return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), target)

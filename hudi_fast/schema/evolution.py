@@ -1,4 +1,6 @@
-"""The schema of a table after a write: the table's and the incoming schema merged, or an error.
+"""The schema of a table after a write, and what differs from before.
+
+The schema of a table after a write: the table's and the incoming schema merged, or an error.
 
 One recursive merge of two schemas collects all problems, then raises them together. A column, or a struct's field, is
 
@@ -14,11 +16,13 @@ is rejected: Spark SQL and Hive cannot distinguish the two columns.
 Source: HoodieSchemaUtils.deduceWriterSchema, HoodieSchemaCompatibilityChecker of Hudi 1.2.0. If columns may be dropped,
 Hudi checks nothing at all; here types must be compatible even then, because old files could not be read otherwise.
 Reconciling never drops a column, as Hudi documents that option.
+
+The differences between a table's columns before and after a write, with warnings for the table's users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -29,7 +33,15 @@ from hudi_fast.formats.avro.schema import without_meta
 from hudi_fast.schema.assignment import Outcome, cast_to_write, keeps_text, outcome_of
 from hudi_fast.schema.normalize import bare_schema, normalize_input_schema
 
-__all__ = ["ALLOW_ROUNDING", "ORDERING", "EvolutionRules", "deduce_writer_schema", "require_fit"]
+__all__ = [
+    "ALLOW_ROUNDING",
+    "ORDERING",
+    "EvolutionRules",
+    "SchemaChange",
+    "deduce_writer_schema",
+    "require_fit",
+    "schema_changes",
+]
 
 ALLOW_ROUNDING = "hudi_fast.allow.rounding"
 """Option that lets a column of large integers become double, which rounds them."""
@@ -258,3 +270,76 @@ def _type_text(merge: _Merge, path: str, table: pa.DataType, incoming: pa.DataTy
 
 def _an(role: str) -> str:
     return f"an {role}" if role[0] in "aeiou" else f"a {role}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One column that a write changed.
+
+    Attributes:
+        change: ``added``, ``dropped``, ``retyped`` or ``nullable``, as in ``HudiTable.schema_changes``.
+        column: dotted name of the column.
+        before: type before the write; for ``nullable``, whether the column was nullable; None if the column is new.
+        after: type after the write; for ``nullable``, whether the column is nullable; None if the column is gone.
+        warning: consequences for readers and for later writes; empty if nothing is lost.
+    """
+
+    change: str
+    column: str
+    before: str | None
+    after: str | None
+    warning: str = ""
+
+
+def schema_changes(before: pa.Schema, after: pa.Schema, refuses_missing: bool) -> tuple[SchemaChange, ...]:
+    """The changes between two schemas of one table.
+
+    Args:
+        before: columns of the table before the write.
+        after: columns of the table after the write; shared columns have the types that ``deduce_writer_schema`` gives.
+        refuses_missing: whether later writes with the same options must have all columns.
+    """
+    return tuple(_of_fields(list(before), list(after), "", refuses_missing))
+
+
+def _of_fields(
+    before: Sequence[pa.Field], after: Sequence[pa.Field], path: str, refuses_missing: bool
+) -> Iterator[SchemaChange]:
+    old, new = {each.name: each for each in before}, {each.name: each for each in after}
+    for name, column in old.items():
+        if name not in new:
+            yield SchemaChange("dropped", path + name, str(column.type), None)
+    for name, column in new.items():
+        if name in old:
+            yield from _of_field(old[name], column, path + name, refuses_missing)
+        else:
+            later = (
+                f"later writes without {path + name!r} are refused, unless they set "
+                "hoodie.write.set.null.for.missing.columns=true. Leave it out if the table should not have it"
+            )
+            yield SchemaChange("added", path + name, None, str(column.type), later if refuses_missing else "")
+
+
+def _of_field(before: pa.Field, after: pa.Field, path: str, refuses_missing: bool) -> Iterator[SchemaChange]:
+    if before.nullable != after.nullable:
+        yield SchemaChange("nullable", path, str(before.nullable).lower(), str(after.nullable).lower())
+    old, new = before.type, after.type
+    if old == new:
+        return
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        yield from _of_fields(list(old), list(new), f"{path}.", refuses_missing)
+    elif pa.types.is_list(old) and pa.types.is_list(new):
+        yield from _of_field(old.value_field, new.value_field, f"{path}.element", refuses_missing)
+    elif pa.types.is_map(old) and pa.types.is_map(new):
+        yield from _of_field(old.item_field, new.item_field, f"{path}.value", refuses_missing)
+    else:
+        yield SchemaChange("retyped", path, str(old), str(new), _loss(old, new, path))
+
+
+def _loss(before: pa.DataType, after: pa.DataType, path: str) -> str:
+    outcome = outcome_of(before, after)
+    if outcome is Outcome.TEXT:
+        return f"all readers get {path!r} as text from now on. Cast the rows to {before} to keep the column as it is"
+    if outcome is Outcome.ROUNDED:
+        return f"{after} rounds large integers in {path!r}, stored ones, too"
+    return ""

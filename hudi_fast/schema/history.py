@@ -28,11 +28,18 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.schema import is_meta_field
 from hudi_fast.schema.cast import Convert, read_cast
-from hudi_fast.schema.conform import ConformPlan
-from hudi_fast.schema.internal import ArrayType, Field, InternalSchema, InternalType, MapType, RecordType
-from hudi_fast.schema.internal_types import plain_arrow_type, same_type
-from hudi_fast.schema.nested import Column, convert_list, convert_map, convert_struct
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.schema.conform import Column, ConformPlan, convert_list, convert_map, convert_struct
+from hudi_fast.schema.internal import (
+    ArrayType,
+    Field,
+    InternalSchema,
+    InternalType,
+    MapType,
+    RecordType,
+    plain_arrow_type,
+    same_type,
+)
+from hudi_fast.storage.untrusted import stored_json
 
 __all__ = [
     "Rename",

@@ -22,7 +22,7 @@ date64                                                 date32
 decimal32, decimal64, decimal256 (up to 38 digits)     decimal128
 null                                                   the table's type for that column
 any list with the metadata ``hudi_type`` VECTOR(n)     fixed-size list of n
-struct with the metadata ``hudi_type`` BLOB            Hudi's blob (:mod:`hudi_fast.formats.blobs`)
+struct with the metadata ``hudi_type`` BLOB            Hudi's blob (:mod:`hudi_fast.formats.logical_types`)
 =====================================================  ====================================
 """
 
@@ -34,9 +34,8 @@ import pyarrow as pa
 
 from hudi_fast.errors import HudiError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import check_column_name, is_meta_field
-from hudi_fast.formats.blobs import BLOB
-from hudi_fast.formats.type_limits import check_type_limits
-from hudi_fast.formats.vectors import HUDI_TYPE, is_vector, vector_of_descriptor
+from hudi_fast.formats.column_limits import check_type_limits
+from hudi_fast.formats.logical_types import BLOB, HUDI_TYPE, is_vector, vector_of_descriptor
 
 __all__ = ["bare_schema", "bare_type", "normalize_input_schema", "storable_type"]
 

@@ -21,15 +21,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_fast.config.ttl_options import TtlOptions
+from hudi_fast.config.service_options import TtlOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.thread_pool import ThreadPool
-from hudi_fast.timeline.instant import instant_from_ms, ms_from_instant
+from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.timeline.instants import instant_from_ms, ms_from_instant
 from hudi_fast.view.slices import TableView, by_partition, latest_slices
 from hudi_fast.writing.flow import run_write
+from hudi_fast.writing.markers import partition_created
 from hudi_fast.writing.partition_deletion import PartitionDeletion, deletion_options
-from hudi_fast.writing.partition_marker import partition_created
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.write_plan import WritePlan
 

@@ -20,6 +20,12 @@ skipped.
 
 Sources: ``BaseHoodieWriteClient.commitStats``, ``#mayBeCleanAndArchive``, ``#preWrite``,
 ``BaseHoodieTableServiceClient.runTableServicesInline`` (1.2.0).
+
+Sync catalogs with a table.
+
+A write is committed before catalogs are synced, and stays if that fails. Each enabled catalog is tried.
+
+Source: ``HoodieSparkSqlWriter#metaSync``, ``SyncUtilHelpers`` (Apache Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -30,37 +36,72 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from hudi_fast.catalogs.open_catalog import open_catalog
+from hudi_fast.catalogs.sync import SyncedTable, open_catalog, sync_table
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import HudiError, LockTimeoutError, PostCommitError, ServiceTakenError
 from hudi_fast.events import note, warn
 from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.metadata_table.layout import PartitionKind
-from hudi_fast.services.archiving.archive import archive_after_write
-from hudi_fast.services.cleaning.clean import clean_after_write, clean_before_write
+from hudi_fast.services.archive import archive_after_write
+from hudi_fast.services.clean import clean_after_write, clean_before_write
 from hudi_fast.services.clustering.cluster import cluster_after_write, finish_or_withdraw
 from hudi_fast.services.clustering.strategies import plan_strategy_of
-from hudi_fast.services.compaction.compact import run_compaction, run_pending_compactions
-from hudi_fast.services.compaction.compact_logs import (
+from hudi_fast.services.compact import (
+    run_compaction,
     run_log_compaction,
+    run_pending_compactions,
     run_pending_log_compactions,
     schedule_log_compaction,
 )
-from hudi_fast.services.compaction.compact_plan import schedule_compaction
-from hudi_fast.services.compaction.strategies import strategies_of
-from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
+from hudi_fast.services.compact_plan import compaction_is_due, log_compaction_is_due, schedule_compaction, strategies_of
 from hudi_fast.services.expiry import delete_expired
-from hudi_fast.services.indexing.drop import finish_abandoned_indexings
-from hudi_fast.services.sync import sync_after_write
+from hudi_fast.services.index_build import finish_abandoned_indexings
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.failures import storage_failure
-from hudi_fast.timeline.instant import instant_from_ms
+from hudi_fast.timeline.instants import instant_from_ms
 from hudi_fast.view.table_state import commits_newest_first
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["check_inline", "write_with_services"]
+__all__ = ["check_inline", "sync_after_write", "sync_catalogs", "write_with_services"]
+
+
+def sync_catalogs(session: TableSession, kinds: Sequence[str]) -> list[SyncedTable]:
+    """Sync catalogs with the session's table; returns the result for each catalog table.
+
+    Args:
+        session: the table, and the options of its entries.
+        kinds: ``hive``, ``glue``.
+
+    Raises:
+        HudiError: see :func:`hudi_fast.catalogs.sync.sync_table`.
+    """
+    synced = []
+    for kind in kinds:
+        with contextlib.closing(open_catalog(kind, session.settings.sync)) as catalog:
+            synced += sync_table(catalog, session.state, session.settings.sync)
+    return synced
+
+
+def sync_after_write(session: TableSession) -> None:
+    """Sync the catalogs that the options of a write enable.
+
+    Args:
+        session: of the write.
+
+    Raises:
+        HudiError: catalogs were not synced; the first reason.
+    """
+    failed: list[HudiError] = []
+    for kind in session.settings.sync.catalogs:
+        try:
+            sync_catalogs(session, [kind])
+        except HudiError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
 
 _OF_MERGE_ON_READ = ("compact", "compact_logs")
 
@@ -222,7 +263,7 @@ def check_inline(settings: Settings) -> None:
     for kind in settings.sync.catalogs:
         open_catalog(kind, settings.sync).close()
     if settings.metrics.on:
-        from hudi_fast.monitoring.reporters import prepare_reporter
+        from hudi_fast.monitoring.metrics import prepare_reporter
 
         prepare_reporter(settings.metrics)
 

@@ -22,23 +22,21 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitConflictError, ConfigError, CorruptTableError, HudiError, ServiceTakenError
 from hudi_fast.locking.machine import LOCK_PATH, is_held, service_lock_path
-from hudi_fast.services.cleaning.clean import clean
-from hudi_fast.services.cleaning.clean_result import CleanResult
+from hudi_fast.services.clean import clean
 from hudi_fast.services.clustering.cluster import cluster
 from hudi_fast.services.clustering.cluster_plan import ScheduledClustering
 from hudi_fast.services.clustering.cluster_work import ClusteringResult
-from hudi_fast.services.compaction.compact import compact
-from hudi_fast.services.compaction.compact_logs import compact_logs
-from hudi_fast.services.compaction.compact_plan import ScheduledCompaction
-from hudi_fast.services.compaction.compact_work import CompactionResult
-from hudi_fast.services.indexing.build import IndexResult, run_scheduled_index
-from hudi_fast.services.indexing.index_plan import INDEX_LOCK_PATH, ScheduledIndex, read_index_plan
-from hudi_fast.services.recovery.restore import run_restore
-from hudi_fast.services.recovery.restore_plan import plan_of_pending
-from hudi_fast.services.recovery.values import RestoreResult
+from hudi_fast.services.compact import compact, compact_logs
+from hudi_fast.services.compact_plan import ScheduledCompaction
+from hudi_fast.services.index_build import IndexResult, run_scheduled_index
+from hudi_fast.services.index_plan import INDEX_LOCK_PATH, ScheduledIndex, read_index_plan
+from hudi_fast.services.merge_slices import CompactionResult
+from hudi_fast.services.restore import plan_of_pending, run_restore
+from hudi_fast.services.retention import CleanResult
+from hudi_fast.services.undoing import RestoreResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive, is_fresh
-from hudi_fast.timeline.instant import Instant, State, ms_from_instant
+from hudi_fast.timeline.instants import Instant, State, ms_from_instant
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan, read_compaction_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.session import TableSession

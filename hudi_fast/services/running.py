@@ -8,36 +8,56 @@
     commit_service   the table's lock: reconcile markers ─► metadata table ─► completed         -> visible, atomically
 
 Source: ``BaseHoodieTableServiceClient`` (Hudi 1.2.0).
+
+Whether another process runs a pending service, by its heartbeat.
+
+Files that pending rollbacks will delete. A plan that named them could never be executed.
+
+::
+
+    pending rollbacks          ─► the files that their plans delete
+    before table version 8     ─► log files on top of a rolled back slice, while writes are pending: a write that
+                                  is still pending made them, and its rollback will delete them
+
+No rollback runs under the table's lock, but an abandoned one stays pending until its heartbeat expires. Apache Hudi
+includes such files in plans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from hudi_fast.errors import ServiceTakenError
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
-from hudi_fast.timeline.heartbeat import Heartbeat
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.heartbeat import Heartbeat, heartbeat_path, is_alive
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE
+from hudi_fast.view.planned_files import relative_path
+from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, record_in_metadata
-from hudi_fast.writing.metadata_services import maintain_metadata
+from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.rollback_plan import pending_rollbacks, taken_back
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, publish, recover, require_not_undone, undone_on_failure
 from hudi_fast.writing.unseen_writes import confirm_plan
 from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = [
+    "PendingDeletes",
     "begin_service",
     "bytes_read",
     "commit_service",
     "figures_of",
     "file_plan",
+    "is_abandoned_indexing",
     "put_plan",
     "recover_with_metadata",
+    "require_abandoned",
     "stats_by_partition",
 ]
 
@@ -184,3 +204,80 @@ def figures_of(stats: Iterable[WriteStat]) -> dict[str, int]:
 def bytes_read(metrics: Mapping[str, float]) -> float:
     """Bytes that a unit reads, as its plan estimates them (``CompactionStrategy``, Hudi 1.2.0)."""
     return metrics.get("TOTAL_IO_READ_MB", 0.0) * (1 << 20) + metrics.get("TOTAL_LOG_FILES_SIZE", 0.0)
+
+
+def require_abandoned(session: TableSession, instant: Instant) -> None:
+    """Refuse to take over a service that another process runs.
+
+    Args:
+        session: the call, under the lock that running the service takes.
+        instant: the pending service.
+
+    Raises:
+        ServiceTakenError: its heartbeat is live.
+    """
+    storage, rule = session.storage, session.heartbeat_rule
+    if is_alive(storage, instant.requested, rule):
+        raise ServiceTakenError(
+            f"The {instant.action} {instant.requested} of {storage.uri} is run by another process, which sent a "
+            f"heartbeat in the last {rule.lasts_ms / 1000:g} s ({heartbeat_path(instant.requested)}). Wait for it to "
+            "end."
+        )
+
+
+def is_abandoned_indexing(session: TableSession, instant: Instant) -> bool:
+    """Whether the build of an inflight index was abandoned.
+
+    Apache Hudi's indexer sends no heartbeat that lasts until its end (``RunIndexActionExecutor``, 1.2.0), and runs only
+    where concurrent writers are configured. There an indexing without a heartbeat file may be alive. An indexer that
+    died before its end has left its file.
+
+    Args:
+        session: the call.
+        instant: the inflight indexing.
+    """
+    storage, rule = session.storage, session.heartbeat_rule
+    if is_alive(storage, instant.requested, rule):
+        return False
+    return not rule.shared or storage.exists(heartbeat_path(instant.requested))
+
+
+@dataclass(frozen=True)
+class PendingDeletes:
+    """The files of a table that pending rollbacks will delete, computed on first use.
+
+    Attributes:
+        state: the table, under its lock.
+    """
+
+    state: TableState = field(repr=False)
+
+    def has(self, slice_: FileSlice) -> bool:
+        """Whether a pending rollback will delete a file of the slice.
+
+        Args:
+            slice_: a newest slice of the state.
+
+        Raises:
+            CorruptTableError: the plan of a rollback names files outside the table.
+        """
+        if any(file.path in self._files for file in slice_.files):
+            return True
+        return slice_.base_file is None and self._has_no_base(slice_.base_instant)
+
+    def _has_no_base(self, begin: str) -> bool:
+        timeline = self.state.timeline
+        if self.state.config.layout_version > 1 or not timeline.pending_writes or timeline.find(begin) is not None:
+            return False
+        return begin in self._taken_back
+
+    @cached_property
+    def _files(self) -> frozenset[str]:
+        storage = self.state.storage
+        plans = pending_rollbacks(storage, self.state.config, self.state.timeline)
+        requests = (one for _, plan in plans for one in plan.requests)
+        return frozenset(relative_path(storage, path) for one in requests for path in one.files_to_be_deleted)
+
+    @cached_property
+    def _taken_back(self) -> set[str]:
+        return taken_back(self.state.storage, self.state.config, self.state.timeline)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.partition_names import live_partitions
+from hudi_fast.reading.prune import live_partitions
 from hudi_fast.services.inline import write_with_services
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.partition_deletion import PartitionDeletion

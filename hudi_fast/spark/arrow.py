@@ -1,4 +1,11 @@
-"""Converts between Spark DataFrames and Arrow, on PySpark 3.5 and 4.x, classic and Connect."""
+"""Convert between Spark DataFrames and Arrow, and table types to Spark's.
+
+Converts between Spark DataFrames and Arrow, on PySpark 3.5 and 4.x, classic and Connect.
+
+Converts table types to Spark types.
+
+Times of day become numbers, timestamps count microseconds, fixed-size binary becomes binary, vectors become arrays.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +15,11 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.required_fields import has_required_part
-from hudi_fast.formats.vectors import HUDI_TYPE
+from hudi_fast.formats.column_limits import has_required_part
+from hudi_fast.formats.logical_types import HUDI_TYPE, descriptor_of, is_blob, is_vector
 from hudi_fast.schema.conform import conform
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "arrow_batches_of",
     "arrow_schema",
     "arrow_types",
+    "as_spark",
     "checked_arrow_types",
     "collect",
     "estimated_bytes",
@@ -32,6 +41,8 @@ __all__ = [
     "reads_files",
     "running_parallelism",
     "session_conf",
+    "spark_arrow",
+    "spark_schema",
     "with_properties",
 ]
 
@@ -176,7 +187,6 @@ def frame_of(spark: Any, table: pa.Table) -> Any:
 
     if hasattr(DataFrame, "toArrow"):  # Spark 4
         return spark.createDataFrame(table)
-    from hudi_fast.spark.table_types import spark_schema
 
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return spark.createDataFrame(list(rows), spark_schema(table.schema))
@@ -334,3 +344,49 @@ def is_local(spark: Any) -> bool:
     """Whether the session has no executors but the driver."""
     master = str(spark.conf.get("spark.master", "local"))
     return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def spark_schema(schema: pa.Schema) -> Any:
+    """The Spark schema (``StructType``) of a table: times of day as their numbers, fixed-size binary as binary.
+
+    Vectors are arrays. The column metadata ``hudi_type`` marks vectors and blobs, as in Apache Hudi 1.2, so a table
+    created from such a DataFrame has the same types.
+    """
+    struct = from_arrow_schema(spark_arrow(schema), prefer_timestamp_ntz=True)
+    for column, stored in zip(struct.fields, schema, strict=True):
+        if is_vector(stored.type):
+            column.metadata = {HUDI_TYPE: descriptor_of(stored.type)}
+        elif is_blob(stored.type):
+            column.metadata = {HUDI_TYPE: "BLOB"}
+    return struct
+
+
+def spark_arrow(schema: pa.Schema) -> pa.Schema:
+    """The Arrow form of :func:`spark_schema`, for rows passed to Spark."""
+    return pa.schema([pa.field(field.name, _spark_kind(field.type)) for field in schema])
+
+
+def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> list[pa.Array]:
+    """Cast the columns of ``batch`` to the types of ``target``, which may have further columns."""
+    return [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, target, strict=False)
+    ]
+
+
+def _spark_kind(kind: pa.DataType) -> pa.DataType:
+    if is_vector(kind):
+        return pa.list_(kind.value_type)
+    if pa.types.is_time(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _spark_kind(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _spark_kind(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _spark_kind(kind.item_type))
+    return kind

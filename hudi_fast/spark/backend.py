@@ -27,16 +27,14 @@ from pyspark.errors import PySparkException
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.events import Completed, Listener, Phase, without_secrets
+from hudi_fast.metadata_table.updates.groups import GroupSink, GroupVisitor
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
 from hudi_fast.reading.scan import plan_scan, readable_schema
-from hudi_fast.spark.arrow import collect, is_local, parallelism
+from hudi_fast.spark.arrow import as_spark, collect, is_local, parallelism, spark_arrow, spark_schema
+from hudi_fast.spark.metadata_records import visit_groups, write_records
 from hudi_fast.spark.reading.reader import frame_of
-from hudi_fast.spark.services.metadata import visit_groups, write_records
-from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.spark.writing.engine import SparkEngine
-from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
-from hudi_fast.spark.writing.unit_tasks import in_tasks
+from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, in_tasks
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState, table_schema
@@ -110,7 +108,7 @@ class SparkBackend:
             return map_in_threads(plan, units, weights, function)
         return in_tasks(self.spark, plan, units, weights, function)
 
-    def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+    def write_records(self, sources: Sequence[RecordSource], writer: GroupSink) -> list[WriteStat]:
         """Write records of the metadata table."""
         if sum(one.weight for one in sources) < self._record_bytes:
             return self._driver.write_records(sources, writer)

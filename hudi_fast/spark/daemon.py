@@ -32,7 +32,7 @@ def preload() -> None:
 
     import hudi_fast.spark.reading.reader
     import hudi_fast.spark.writing.engine  # noqa: F401
-    from hudi_fast.kernels._library import compiled
+    from hudi_fast.kernels._kernel import compiled
 
     compiled()
     gc.collect()

@@ -27,20 +27,17 @@ from pyspark.sql.types import IntegralType
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.assignments import assigned, is_upsert, order_values
 from hudi_fast.dml.dml import check_update, run_dml
-from hudi_fast.dml.engine import pinned_state
 from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
-from hudi_fast.dml.target import check_columns, identity_columns, names_rows, roots
+from hudi_fast.dml.target import check_columns, identity_columns, names_rows, pinned_state, roots
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.expressions.conditions import Anything, Column, Condition, In
 from hudi_fast.reading.scan import ScanQuery, plan_scan
-from hudi_fast.spark.arrow import arrow_schema, estimated_bytes, names_are_exact, session_conf
+from hudi_fast.spark.arrow import arrow_schema, estimated_bytes, names_are_exact, session_conf, spark_schema
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.scan import scan_slices
-from hudi_fast.spark.table_types import spark_schema
-from hudi_fast.spark.writing.columns import key_text, partition_text
-from hudi_fast.spark.writing.dml_rows import ChangeShape, undefeated
+from hudi_fast.spark.writing.columns import key_text, partition_text, require_castable
 from hudi_fast.spark.writing.engine import SparkEngine
-from hudi_fast.spark.writing.zones import require_castable
+from hudi_fast.spark.writing.stored import ChangeShape, undefeated
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT

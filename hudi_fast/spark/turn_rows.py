@@ -26,11 +26,10 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from hudi_fast import errors
 from hudi_fast.errors import ConfigError, HudiError, UnsupportedFeatureError
-from hudi_fast.spark.arrow import arrow_schema, parallelism
+from hudi_fast.spark.arrow import arrow_schema, as_spark, parallelism, spark_arrow, spark_schema
 from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.jvm import java_class
 from hudi_fast.spark.session import as_it_was, is_classic
-from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
 
 __all__ = ["answers_of", "explained_task_errors", "mapped", "no_rows", "queried", "require_query", "rows_of"]

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hudi_fast.sql_text.cursor import Cursor, StatementError
+from hudi_fast.sql_text.cursor import Cursor, StatementError, references_in
 from hudi_fast.sql_text.grammar import parse_statement
 from hudi_fast.sql_text.procedures import SIGNATURES, SUPPORTED
-from hudi_fast.sql_text.references import references_in
 from hudi_fast.sql_text.statements import (
     AlterColumn,
     Call,

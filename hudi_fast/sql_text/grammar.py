@@ -12,8 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hudi_fast.sql_text.clauses import read_alias, read_items, read_keys, read_names, read_partition, read_properties
-from hudi_fast.sql_text.cursor import Cursor, Name
+from hudi_fast.sql_text.cursor import (
+    Cursor,
+    Name,
+    read_alias,
+    read_items,
+    read_keys,
+    read_names,
+    read_partition,
+    read_properties,
+)
 from hudi_fast.sql_text.statements import (
     AddColumns,
     AlterColumn,

@@ -32,13 +32,11 @@ import pyarrow.fs as pafs
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
-from hudi_fast.storage.forks import PerProcess, new_lock
-from hudi_fast.storage.object_store import Listed
+from hudi_fast.storage.failures import NO_CREDENTIALS, refusal_code, refused
+from hudi_fast.storage.forks import PerProcess, ThreadPool, new_lock
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, timeout_of
-from hudi_fast.storage.refusals import NO_CREDENTIALS, refusal_code, refused
-from hudi_fast.storage.renewed import RenewedFiles
-from hudi_fast.storage.servers import Server
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.servers import RenewedFiles, Server
+from hudi_fast.storage.stores import Listed
 
 __all__ = ["AzureOptions", "AzureStore"]
 
@@ -191,7 +189,7 @@ class AzureOptions:
 
 
 class AzureStore:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
+    """An :class:`~hudi_fast.storage.stores.ObjectStore`; connects on first use.
 
     ``files`` has its file system, which knows whether the account has real folders.
     """

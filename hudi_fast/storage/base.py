@@ -33,18 +33,29 @@ import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.conditional import ConditionalStore, ExpiredCredentialsError, expired_text, has_expired
+from hudi_fast.storage.failures import explained_error
 from hudi_fast.storage.file_locks import check_locks
-from hudi_fast.storage.folder_store import FolderStore, temporary_beside
-from hudi_fast.storage.local_conditional import LocalConditionalStore
-from hudi_fast.storage.local_entries import check_entries, local_entries
-from hudi_fast.storage.local_exchange import exchange_folders
-from hudi_fast.storage.local_store import LocalStore, link_file
-from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
+from hudi_fast.storage.local_store import (
+    LocalConditionalStore,
+    LocalStore,
+    check_entries,
+    exchange_folders,
+    link_file,
+    local_entries,
+)
 from hudi_fast.storage.option_names import StorageOptions, connection_options
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
-from hudi_fast.storage.refusals import explained_error
-from hudi_fast.storage.relative_path import fault_of
-from hudi_fast.storage.renewed import RenewedFiles
+from hudi_fast.storage.servers import RenewedFiles
+from hudi_fast.storage.stores import (
+    FolderStore,
+    ObjectStore,
+    RootedStore,
+    by_folder,
+    create_confirmed,
+    temporary_beside,
+    with_retries,
+)
+from hudi_fast.storage.untrusted import fault_of
 
 __all__ = ["DELETED_AT_ONCE", "FileStat", "Storage"]
 
@@ -442,7 +453,7 @@ class Storage:
         if self._folders is not None:
             if paths:
                 self.sync()
-            for folder, names in _by_folder(paths).items():
+            for folder, names in by_folder(paths).items():
                 inner = self.rooted_at(self.fs_path(folder))  # checks the folder once
                 for name in names:
                     inner.delete_file(name, durable and name == names[-1])
@@ -575,8 +586,7 @@ class Storage:
     def _delete_objects(self, names: Sequence[str]) -> None:
         store = self._objects()
         for start in range(0, len(names), DELETED_AT_ONCE):
-            part = names[start : start + DELETED_AT_ONCE]
-            with_retries(partial(store.delete, part))
+            with_retries(partial(store.delete, names[start : start + DELETED_AT_ONCE]))
 
     def _stat_of(self, info: pafs.FileInfo) -> FileStat:
         is_dir = info.type == pafs.FileType.Directory
@@ -588,12 +598,3 @@ class Storage:
 def _without_sync(opened: tuple[type[Storage], tuple[Any, ...]]) -> Storage:
     kind, arguments = opened
     return kind(*arguments).without_sync()
-
-
-def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Names of files by their folders."""
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        folder, _, name = path.rpartition("/")
-        found.setdefault(folder, []).append(name)
-    return found

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
 
 __all__ = ["MAX_FAR", "heaviest_first", "in_threads", "is_little", "max_threads", "reads_at_once", "units_at_once"]
 

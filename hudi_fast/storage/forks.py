@@ -1,8 +1,14 @@
-"""Locks and connections that a child of ``fork`` does not share with its parent.
+"""Locks, connections and pools of threads that stay usable after ``fork`` and at the end of the interpreter.
+
+Locks and connections that a child of ``fork`` does not share with its parent.
 
 A child begins with a copy of its parent's memory and open files, but has only the thread that forked. A lock that
 another thread held would stay locked in the child for ever, and both processes would read from the same connections.
 :mod:`hudi_fast.storage.file_locks` handles locked files.
+
+Thread pools that also work while the interpreter exits, as in functions of :mod:`atexit`.
+
+Python then refuses tasks for pools, and from 3.12 on new threads. The calling thread then executes the tasks itself.
 """
 
 from __future__ import annotations
@@ -10,10 +16,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet, finalize
 
-__all__ = ["PerProcess", "in_child", "new_lock"]
+__all__ = ["PerProcess", "ThreadPool", "in_child", "new_lock"]
 
 Made = TypeVar("Made")
 
@@ -77,3 +84,34 @@ def _free_locks() -> None:
 
 
 in_child(_free_locks)
+
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """A pool whose tasks the caller executes if no thread can begin. It has the arguments of its base class."""
+
+    _has_ended = False
+
+    def submit(
+        self, fn: Callable[Arguments, Answer], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Answer]:
+        """See :class:`concurrent.futures.Executor`."""
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError:
+            if self._has_ended:
+                raise
+        future = Future[Answer]()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """See :class:`concurrent.futures.Executor`."""
+        self._has_ended = True
+        super().shutdown(wait, cancel_futures=cancel_futures)

@@ -35,9 +35,8 @@ from hudi_fast.errors import (
     UnsupportedFeatureError,
 )
 from hudi_fast.storage.extras import import_extra
-from hudi_fast.storage.folder_store import temporary_beside
-from hudi_fast.storage.forks import new_lock
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool, new_lock
+from hudi_fast.storage.stores import temporary_beside
 
 __all__ = ["FsspecFiles", "FsspecStore", "Promises", "try_out"]
 
@@ -69,7 +68,7 @@ _guard = new_lock()
 
 
 class FsspecStore:
-    """A :class:`~hudi_fast.storage.folder_store.FolderStore` of a file system of fsspec.
+    """A :class:`~hudi_fast.storage.stores.FolderStore` of a file system of fsspec.
 
     Args:
         fs: the file system.

@@ -26,13 +26,11 @@ import pyarrow.fs as pafs
 from hudi_fast.errors import ConfigError, StorageAccessError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
-from hudi_fast.storage.forks import PerProcess, new_lock
-from hudi_fast.storage.object_store import Listed
+from hudi_fast.storage.failures import ACCESS_DENIED, NO_BUCKET, NO_CREDENTIALS, refusal_code, refused
+from hudi_fast.storage.forks import PerProcess, ThreadPool, new_lock
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, is_true, timeout_of
-from hudi_fast.storage.refusals import ACCESS_DENIED, NO_BUCKET, NO_CREDENTIALS, refusal_code, refused
-from hudi_fast.storage.renewed import RenewedFiles
-from hudi_fast.storage.servers import Server
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.servers import RenewedFiles, Server
+from hudi_fast.storage.stores import Listed
 
 __all__ = ["GcsOptions", "GcsStore"]
 
@@ -180,7 +178,7 @@ def _refresh(account: Any) -> None:
 
 
 class GcsStore:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use."""
+    """An :class:`~hudi_fast.storage.stores.ObjectStore`; connects on first use."""
 
     def __init__(self, options: GcsOptions) -> None:
         self._options, self._host = options, options.server()

@@ -25,12 +25,11 @@ import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError, StorageAccessError, StorageUnreachableError
 from hudi_fast.storage.extras import import_extra
-from hudi_fast.storage.folder_store import FolderStore
-from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES, from_hadoop
+from hudi_fast.storage.hadoop_options import HADOOP_PREFIXES, from_hadoop
 from hudi_fast.storage.local_store import LocalStore
-from hudi_fast.storage.object_store import ObjectStore
 from hudi_fast.storage.option_names import TIMEOUT, checked_url, is_true
-from hudi_fast.storage.renewed import RenewedFiles
+from hudi_fast.storage.servers import RenewedFiles
+from hudi_fast.storage.stores import FolderStore, ObjectStore
 
 __all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
 
@@ -221,9 +220,8 @@ def _bucket(uri: str) -> tuple[str, str]:
 
 
 def _hadoop(uri: str, options: Mapping[str, Any]) -> Place:
-    from hudi_fast.storage.hdfs import HdfsClient, HdfsStore
-    from hudi_fast.storage.hdfs_files import HdfsFiles
-    from hudi_fast.storage.hdfs_options import HdfsOptions
+    from hudi_fast.storage.hadoop_options import HdfsOptions
+    from hudi_fast.storage.hdfs import HdfsClient, HdfsFiles, HdfsStore
 
     rest = uri.partition("://")[2]
     folder = rest.partition("/")[2]

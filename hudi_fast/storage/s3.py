@@ -28,12 +28,11 @@ from typing import Any, TypeVar
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.conditional import ExpiredCredentialsError, ThrottledError, Versioned, expired_text
 from hudi_fast.storage.extras import import_extra
-from hudi_fast.storage.forks import PerProcess, new_lock
-from hudi_fast.storage.object_store import Listed, with_retries
-from hudi_fast.storage.refusals import ACCESS_DENIED, INTERCEPTED, refusal_code, refused
+from hudi_fast.storage.failures import ACCESS_DENIED, INTERCEPTED, refusal_code, refused
+from hudi_fast.storage.forks import PerProcess, ThreadPool, new_lock
 from hudi_fast.storage.s3_credentials import role_error
 from hudi_fast.storage.s3_options import S3Options
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.stores import Listed, with_retries
 
 __all__ = ["PART_BYTES", "S3Store", "S3Stream"]
 
@@ -50,7 +49,7 @@ Result = TypeVar("Result")
 
 
 class S3Store:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use."""
+    """An :class:`~hudi_fast.storage.stores.ObjectStore`; connects on first use."""
 
     def __init__(self, options: S3Options) -> None:
         self._options, self._headers, self._host = options, options.headers(), options.server()
@@ -338,7 +337,7 @@ _AT_ONCE = 4
 
 
 class S3Stream:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStream`; not thread-safe.
+    """An :class:`~hudi_fast.storage.stores.ObjectStream`; not thread-safe.
 
     Args:
         store: sends the requests.

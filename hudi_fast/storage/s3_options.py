@@ -27,7 +27,6 @@ import pyarrow.fs as pafs
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, is_true, timeout_of
-from hudi_fast.storage.renewed import RenewedFiles
 from hudi_fast.storage.s3_credentials import (
     ANONYMOUS,
     KEYS,
@@ -37,7 +36,7 @@ from hudi_fast.storage.s3_credentials import (
     role_session,
     with_shared_descriptions,
 )
-from hudi_fast.storage.servers import Server
+from hudi_fast.storage.servers import RenewedFiles, Server
 
 __all__ = ["S3Options"]
 

@@ -1,4 +1,6 @@
-"""Checks that a server answers: the first call to a store ends in time, and its error names the options to set.
+"""Check that a server answers, and make file systems on first use.
+
+Checks that a server answers: the first call to a store ends in time, and its error names the options to set.
 
 The clients of :mod:`pyarrow.fs` wait long for a server that does not answer: S3's client waits 100 seconds whatever its
 timeout, Google's and Azure's clients without end. So a process sends one request of its own before it uses them. Any
@@ -11,29 +13,27 @@ answer counts.
                                                   └─ none ─► StorageUnreachableError
 
 The stores' own clients, which keep the timeout, note here that a server has answered.
+
+File systems of :mod:`pyarrow.fs` that are made on first use, and again before their keys expire.
 """
 
 from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import (
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    build_opener,
-)
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
+
+import pyarrow.fs as pafs
 
 from hudi_fast.errors import StorageUnreachableError
+from hudi_fast.storage.forks import PerProcess, new_lock
 
-__all__ = ["Server"]
+__all__ = ["RenewedFiles", "Server"]
 
 _PAUSES = (0.1, 0.4)
 """Seconds before further attempts to reach a server that refuses connections; it may be starting."""
@@ -140,3 +140,40 @@ def _failure(opener: OpenerDirector, url: str, seconds: float) -> str | None:
     except OSError as error:
         return str(error)
     return None
+
+
+class RenewedFiles:
+    """Makes a file system when it is first used, and another one whenever there are new keys. Thread-safe.
+
+    Streams that are open keep their keys.
+
+    Args:
+        keys: the keys that are valid now; renews them in time.
+        make: makes a file system with these keys.
+        first: called before a file system is made for the first time; its errors are not caught.
+    """
+
+    def __init__(
+        self,
+        keys: Callable[[], Any],
+        make: Callable[[Any], pafs.FileSystem],
+        first: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._keys, self._make, self._first = keys, make, first
+        self._lock = new_lock()
+        self._made: PerProcess[tuple[Any, pafs.FileSystem]] = PerProcess()
+
+    def __call__(self) -> pafs.FileSystem:
+        """The file system for the next accesses.
+
+        Raises:
+            OSError: there are no keys now.
+        """
+        with self._lock:
+            made = self._made.get()
+            if made is None:
+                self._first()
+            keys = self._keys()
+            if made is None or keys != made[0]:
+                made = self._made.set((keys, self._make(keys)))
+            return made[1]

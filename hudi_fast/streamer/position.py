@@ -22,9 +22,9 @@ from typing import Any
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.archive.newest import newest_stored
+from hudi_fast.timeline.archive.timeline import newest_stored
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
+from hudi_fast.timeline.instants import Timeline
 
 __all__ = ["Position", "find_position", "position_metadata", "start_of"]
 

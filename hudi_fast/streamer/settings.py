@@ -1,4 +1,6 @@
-"""The settings of a streamer: HoodieStreamer's property file and arguments.
+"""The settings of a streamer, its arguments and its places.
+
+The settings of a streamer: HoodieStreamer's property file and arguments.
 
 ::
 
@@ -8,6 +10,11 @@
     arguments ──── --source-limit 1000, or the property hudi_fast.streamer.source-limit=1000
 
 Sources: ``HoodieStreamer.Config`` and the classes ``*SourceConfig`` of hudi-utilities (1.2.0).
+
+Opens the places of a stream: its table, folders, and files of schemas and of SQL.
+
+One set of storage options is for all places in stores. A stream may read a folder of this machine and write to a table
+in S3, so places of this machine are opened without them.
 """
 
 from __future__ import annotations
@@ -21,15 +28,28 @@ from typing import Any
 from hudi_fast.config.options import find_option
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.events import warn
-from hudi_fast.streamer.arguments import ARGUMENTS, OF_SESSIONS, REFUSED, WITHOUT_EFFECT
+from hudi_fast.sessions import open_storage
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.places import scheme_of
+from hudi_fast.streamer.arguments import _W, ARGUMENTS, OF_SESSIONS, REFUSED, WITHOUT_EFFECT
 
-__all__ = ["ERRORS_PREFIX", "OLD_PREFIX", "OWN_PREFIX", "PREFIX", "STREAM_KEYS", "StreamSettings", "truth"]
+__all__ = [
+    "ERRORS_PREFIX",
+    "OLD_PREFIX",
+    "OWN_PREFIX",
+    "PREFIX",
+    "STREAM_KEYS",
+    "StreamSettings",
+    "open_place",
+    "require_store",
+    "truth",
+]
+
 
 PREFIX, OLD_PREFIX = "hoodie.streamer.", "hoodie.deltastreamer."
 OWN_PREFIX = "hudi_fast.streamer."
 ERRORS_PREFIX = "hoodie.errortable."
 """Prefixes of keys: of the streamer, the older one of the streamer, of its arguments, of its error table."""
-_W = "hoodie.datasource.write."
 _OPERATION = f"{_W}operation"
 
 STREAM_KEYS = frozenset(
@@ -269,3 +289,40 @@ def _warn_of_unknown(stream: Mapping[str, str]) -> None:
         close = difflib.get_close_matches(name, STREAM_KEYS, 1, 0.75)
         hint = f" Did you mean {PREFIX}{close[0]}?" if close else ""
         warn(f"The streamer ignores the unknown option {PREFIX}{name}.{hint}")
+
+
+_PLACES = (
+    *("source.dfs.root", "source.hoodieincr.path"),
+    *("schemaprovider.source.schema.file", "schemaprovider.target.schema.file"),
+)
+_SQL_FILE = "transformer.sql.file"
+
+
+def open_place(spark: Any, path: str, storage_options: Mapping[str, Any] | None) -> Storage:
+    """The storage of a place.
+
+    Args:
+        spark: the session of the stream, whose settings count without storage options; None without one.
+        path: of the place.
+        storage_options: of the stream.
+
+    Raises:
+        HudiError: the path or an option is invalid.
+    """
+    return open_storage(spark, path, None if scheme_of(path) == "file" else storage_options)
+
+
+def require_store(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> None:
+    """Check that storage options have a place that takes them.
+
+    Raises:
+        ConfigError: all places of the stream are on this machine.
+    """
+    named = [settings.stream.get(key, "") for key in _PLACES]
+    named += [value for key, value in settings.stream.items() if key.startswith(_SQL_FILE)]
+    named += [settings.errors.get("base.path", ""), settings.arguments.get("proto-descriptor-file", "")]
+    if storage_options and all(scheme_of(one) == "file" for one in (settings.path, *named)):
+        raise ConfigError(
+            f"Local paths do not support storage options; got {sorted(storage_options)}, and all paths of the stream "
+            f"into {settings.path} are local."
+        )

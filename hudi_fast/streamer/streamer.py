@@ -38,17 +38,16 @@ from hudi_fast.events import note, warn
 from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.inline import write_with_services
 from hudi_fast.sessions import check_spark, open_session
-from hudi_fast.streamer.error_table import open_error_table
+from hudi_fast.streamer.messages import open_error_table
 from hudi_fast.streamer.on_spark.engine import no_rows, require_engine, task_errors
-from hudi_fast.streamer.on_spark.transforms import by_function, frame_of
-from hudi_fast.streamer.places import open_place, require_store
+from hudi_fast.streamer.on_spark.sources import by_function, frame_of
 from hudi_fast.streamer.position import Position, find_position, position_metadata, start_of
-from hudi_fast.streamer.settings import StreamSettings
-from hudi_fast.streamer.sources.event_memory import shown_position
+from hudi_fast.streamer.settings import StreamSettings, open_place, require_store
 from hudi_fast.streamer.sources.open_source import open_source, open_transforms, options_for
+from hudi_fast.streamer.sources.s3_events import shown_position
 from hudi_fast.streamer.sources.source import Fetched, Source
 from hudi_fast.streamer.transform import of_function, transformed
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.instants import load_timeline
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.settings import Settings

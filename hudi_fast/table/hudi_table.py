@@ -134,9 +134,8 @@ class HudiTable(TableInspection):
         import pyarrow as pa
 
         from hudi_fast.config.defaults_file import with_table_defaults
-        from hudi_fast.config.new_table import new_table_properties
+        from hudi_fast.config.new_table import create_table_layout, new_table_properties
         from hudi_fast.config.option_conflicts import new_table_from_options
-        from hudi_fast.config.table_layout import create_table_layout
         from hudi_fast.config.write_options import WriteOptions
         from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
         from hudi_fast.schema.normalize import normalize_input_schema
@@ -163,13 +162,13 @@ class HudiTable(TableInspection):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from hudi_fast.config.guesses import TABLE_GUESSES, missing
+            from hudi_fast.config.words import TABLE_GUESSES, missing
 
             raise missing("HudiTable", name, {} if name.startswith("_") else TABLE_GUESSES, dir(type(self)))
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: the table's configuration, its newest instants, its files by partition."""
-        from hudi_fast.reading.inspecting.html import table_html
+        from hudi_fast.reading.inspecting.contents import table_html
 
         return table_html(self._storage)
 
@@ -535,9 +534,8 @@ class HudiTable(TableInspection):
             >>> table.set_properties({"contains.names": None})
             {'owner': 'city team'}
         """
-        from hudi_fast.config.own_properties import checked_properties
         from hudi_fast.sessions import open_session
-        from hudi_fast.writing.own_properties import set_own_properties
+        from hudi_fast.writing.alter import checked_properties, set_own_properties
         from hudi_fast.writing.settings import Settings
 
         changes = checked_properties(properties)

@@ -47,7 +47,7 @@ class TableInspection(TableReads):
         """
         from hudi_fast.config.moments import normalise_instant
         from hudi_fast.reading.inspecting.history import history_table
-        from hudi_fast.timeline.active import load_timeline
+        from hudi_fast.timeline.instants import load_timeline
 
         config = self.config
         first, last = (
@@ -83,7 +83,7 @@ class TableInspection(TableReads):
     def files(self, filter: Filter | None = None) -> pa.Table:
         """One row per file slice that a snapshot query with this filter reads."""
         from hudi_fast.metadata_table.state import open_state
-        from hudi_fast.reading.inspecting.table import files_table
+        from hudi_fast.reading.inspecting.contents import files_table
 
         if filter is None:
             return files_table(open_state(self._storage))
@@ -102,14 +102,14 @@ class TableInspection(TableReads):
             >>> table.explain("fare > 100").select(["index", "before", "after"]).to_pylist()[0]
             {'index': 'column_stats', 'before': 1, 'after': 0}
         """
-        from hudi_fast.reading.inspecting.table import explain_table
+        from hudi_fast.reading.inspecting.contents import explain_table
 
         return explain_table(self._plan([], filter, as_of, query_type))
 
     def partitions(self) -> pa.Table:
         """One row per partition: files, rows, bytes of base and log files, small files."""
         from hudi_fast.metadata_table.state import open_state
-        from hudi_fast.reading.inspecting.table import partitions_table
+        from hudi_fast.reading.inspecting.contents import partitions_table
 
         return partitions_table(open_state(self._storage))
 
@@ -119,6 +119,6 @@ class TableInspection(TableReads):
         The last column lists the partitions of the metadata table.
         """
         from hudi_fast.metadata_table.state import open_state
-        from hudi_fast.reading.inspecting.stats import stats_table
+        from hudi_fast.reading.inspecting.contents import stats_table
 
         return stats_table(open_state(self._storage))

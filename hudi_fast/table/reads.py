@@ -253,7 +253,7 @@ class TableReads:
         Raises:
             ConfigError: ``n`` is negative; or as :meth:`to_arrow`.
         """
-        from hudi_fast.reading.rows import first_rows
+        from hudi_fast.reading.dataset import first_rows
 
         return first_rows(self._plan(columns, filter, as_of, query_type), n)
 
@@ -273,7 +273,7 @@ class TableReads:
         Raises:
             ConfigError: as :meth:`to_arrow`.
         """
-        from hudi_fast.reading.rows import count_rows
+        from hudi_fast.reading.dataset import count_rows
 
         return count_rows(self._plan([], filter, as_of, query_type))
 
@@ -366,7 +366,7 @@ class TableReads:
             InvalidDataError: the values are not blobs.
             CorruptTableError: a file is missing, or shorter than the range that a blob names.
         """
-        from hudi_fast.reading.blob_bytes import blob_bytes
+        from hudi_fast.reading.frames import blob_bytes
 
         return blob_bytes(self._storage, blobs)
 
@@ -379,7 +379,7 @@ class TableReads:
 
     def _state(self, as_of: Moment | None, query_type: SnapshotType) -> TableState:
         from hudi_fast.config.moments import normalise_instant, timeline_zone
-        from hudi_fast.reading.time_travel import state_for_query
+        from hudi_fast.reading.read import state_for_query
 
         if query_type not in ("snapshot", "read_optimized"):
             raise ConfigError(

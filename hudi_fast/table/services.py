@@ -12,28 +12,22 @@ from hudi_fast.catalogs.sync import SyncedTable
 from hudi_fast.config.words import checked_options
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.inspecting.results import Shown, html_table, text_block
-from hudi_fast.services.archiving.archive import ArchiveResult, archive, plan_archive
-from hudi_fast.services.archiving.archive_plan import ArchivePlan
-from hudi_fast.services.cleaning.clean import clean
-from hudi_fast.services.cleaning.clean_plan import schedule_clean
-from hudi_fast.services.cleaning.clean_result import CleanResult, ScheduledClean
+from hudi_fast.services.archive import ArchivePlan, ArchiveResult, archive, plan_archive
+from hudi_fast.services.clean import clean
+from hudi_fast.services.clean_plan import schedule_clean
 from hudi_fast.services.clustering.cluster import cluster
 from hudi_fast.services.clustering.cluster_plan import ScheduledClustering, schedule_clustering
 from hudi_fast.services.clustering.cluster_work import ClusteringResult
-from hudi_fast.services.compaction.compact import compact
-from hudi_fast.services.compaction.compact_logs import compact_logs, schedule_log_compaction
-from hudi_fast.services.compaction.compact_plan import ScheduledCompaction, schedule_compaction
-from hudi_fast.services.compaction.compact_work import CompactionResult
+from hudi_fast.services.compact import compact, compact_logs, schedule_log_compaction
+from hudi_fast.services.compact_plan import ScheduledCompaction, schedule_compaction
 from hudi_fast.services.expiry import TtlPlan, TtlResult, delete_expired, plan_expired, require_retention
-from hudi_fast.services.indexing.build import IndexResult, build_index, run_scheduled_index
-from hudi_fast.services.indexing.drop import drop_index
-from hudi_fast.services.indexing.index_plan import ScheduledIndex, schedule_index, scheduled_indexes
-from hudi_fast.services.indexing.listing import indexes_table
-from hudi_fast.services.indexing.request import IndexRequest
+from hudi_fast.services.index_build import IndexResult, build_index, drop_index, run_scheduled_index
+from hudi_fast.services.index_plan import IndexRequest, ScheduledIndex, indexes_table, schedule_index, scheduled_indexes
+from hudi_fast.services.inline import sync_catalogs
+from hudi_fast.services.merge_slices import CompactionResult
 from hudi_fast.services.pending import PendingResult, pending_services, pending_table, run_pending_services
-from hudi_fast.services.sync import sync_catalogs
-from hudi_fast.table.recovery import RecoveryServices
-from hudi_fast.table.service_calls import Options, check_plan
+from hudi_fast.services.retention import CleanResult, ScheduledClean
+from hudi_fast.table.recovery import Options, RecoveryServices, check_plan
 from hudi_fast.view.table_state import load_state
 
 __all__ = ["TableServices"]
@@ -80,7 +74,7 @@ class TableServices(Shown, RecoveryServices):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from hudi_fast.config.guesses import SERVICE_GUESSES, missing, new_name
+            from hudi_fast.config.words import SERVICE_GUESSES, missing, new_name
 
             known = dir(type(self))
             present = new_name("services", name, known)

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from hudi_fast.errors import CommitStateUnknownError, CorruptTableError, LockError
 from hudi_fast.storage.forks import new_lock
-from hudi_fast.timeline.instant import Instant, instant_from_ms
+from hudi_fast.timeline.instants import Instant, instant_from_ms
 
 __all__ = ["InstantClock"]
 

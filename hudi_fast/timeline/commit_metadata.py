@@ -18,7 +18,7 @@ from typing import Any
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import is_avro_container, read_single_record, write_single_record
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.avro_models import COMMIT_METADATA, REPLACE_COMMIT_METADATA
 from hudi_fast.timeline.field_types import checked
 

@@ -1,21 +1,49 @@
-"""Plans of compactions, clusterings and other replace commits as values, to and from Avro.
+"""Bodies of instants of table services, as values.
+
+Plans of compactions, clusterings and other replace commits as values, to and from Avro.
 
 Readers and writers read the plans of pending compactions and clusterings: a pending compaction starts a new file slice
 at its instant, and file groups of a pending clustering may not be updated. Compaction plans of version 2 contain file
 names, plans of version 1 whole paths; both are decoded to names.
 
 Sources: HoodieCompactionPlan, HoodieRequestedReplaceMetadata, CompactionUtils, ClusteringUtils, release 1.2.0.
+
+Bodies of indexing instants as values, to and from Avro.
+
+::
+
+    [IndexPart] ─► indexing.requested ─► execution (empty inflight file) ─► indexing, with the same parts
+
+A part names a partition of the metadata table and the newest write that the index build includes; later writes log to
+the partition themselves. Sources: HoodieIndexPlan, HoodieIndexPartitionInfo, HoodieIndexCommitMetadata, release 1.2.0.
+
+Bodies of restore instants as values, to and from Avro.
+
+Data flow: instants to roll back -> :class:`RestorePlan` -> body of the requested file; results of their rollbacks ->
+:class:`RestoreMetadata` -> body of the completed file. The inflight file is empty. Bodies of rollbacks and savepoints
+are in :mod:`hudi_fast.timeline.plans`.
+
+Sources: HoodieRestorePlan (version 2), HoodieRestoreMetadata, TimelineMetadataUtils.convertRestoreMetadata, release
+1.2.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_fast.formats.avro.container import write_single_record
-from hudi_fast.timeline.avro_models import COMPACTION_PLAN, REQUESTED_REPLACE_METADATA
-from hudi_fast.timeline.plans import decode_body
+from hudi_fast.formats.avro.container import read_single_record, write_single_record
+from hudi_fast.timeline.avro_models import (
+    COMPACTION_PLAN,
+    INDEX_COMMIT_METADATA,
+    INDEX_PLAN,
+    REQUESTED_REPLACE_METADATA,
+    RESTORE_METADATA,
+    RESTORE_PLAN,
+    ROLLBACK_METADATA,
+)
+from hudi_fast.timeline.plans import RollbackMetadata, decode_body, decode_rollback_metadata, encode_rollback_metadata
 
 __all__ = [
     "ClusteringGroup",
@@ -23,11 +51,22 @@ __all__ = [
     "ClusteringSlice",
     "CompactionOperation",
     "CompactionPlan",
+    "IndexPart",
     "RequestedReplace",
+    "RestoreMetadata",
+    "RestorePlan",
     "decode_compaction_plan",
+    "decode_index_metadata",
+    "decode_index_plan",
     "decode_requested_replace",
+    "decode_restore_metadata",
+    "decode_restore_plan",
     "encode_compaction_plan",
+    "encode_index_metadata",
+    "encode_index_plan",
     "encode_requested_replace",
+    "encode_restore_metadata",
+    "encode_restore_plan",
 ]
 
 _Record = dict[str, Any]
@@ -275,3 +314,151 @@ def _slice(record: _Record) -> ClusteringSlice:
         tuple(record.get("deltaFilePaths") or ()),
         record.get("bootstrapFilePath") or "",
     )
+
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPart:
+    """One partition of the metadata table to index.
+
+    Attributes:
+        partition: folder of the partition, such as ``record_index``.
+        upto: requested time of the newest write that the index build includes; empty for a table without writes.
+        extra_metadata: free keys.
+    """
+
+    partition: str
+    upto: str = ""
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def encode_index_plan(parts: Sequence[IndexPart]) -> bytes:
+    """The body of ``indexing.requested``."""
+    record = {"version": _VERSION, "indexPartitionInfos": [_part_record(one) for one in parts]}
+    return write_single_record(INDEX_PLAN, record)
+
+
+def decode_index_plan(data: bytes, path: str | None = None) -> tuple[IndexPart, ...]:
+    """Decode ``indexing.requested``; raises CorruptTableError for another body."""
+    return decode_body(data, path, _parts)
+
+
+def encode_index_metadata(parts: Sequence[IndexPart]) -> bytes:
+    """The body of a completed indexing."""
+    infos = [_part_record(one) for one in parts]
+    record = {"version": _VERSION, "operationType": None, "indexPartitionInfos": infos}
+    return write_single_record(INDEX_COMMIT_METADATA, record)
+
+
+def decode_index_metadata(data: bytes, path: str | None = None) -> tuple[IndexPart, ...]:
+    """Decode a completed indexing; raises CorruptTableError for another body."""
+    return decode_body(data, path, _parts)
+
+
+def _part_record(one: IndexPart) -> _Record:
+    return {
+        "version": _VERSION,
+        "metadataPartitionPath": one.partition,
+        "indexUptoInstant": one.upto,
+        "extraMetadata": dict(one.extra_metadata),
+    }
+
+
+def _parts(record: _Record) -> tuple[IndexPart, ...]:
+    return tuple(
+        IndexPart(one["metadataPartitionPath"], one.get("indexUptoInstant") or "", one.get("extraMetadata") or {})
+        for one in record["indexPartitionInfos"] or ()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """The instants that a restore rolls back.
+
+    Attributes:
+        savepoint: requested time of the savepointed commit; empty in plans of version 1.
+        instants: requested time and action of each instant, in rollback order.
+    """
+
+    savepoint: str
+    instants: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMetadata:
+    """The result of a restore.
+
+    Attributes:
+        start_time: requested time of the restore.
+        millis: duration in milliseconds.
+        instants: requested time and action of each instant, as in the plan.
+        rollbacks: requested time of each instant to the result of its rollback.
+    """
+
+    start_time: str
+    millis: int = 0
+    instants: tuple[tuple[str, str], ...] = ()
+    rollbacks: Mapping[str, RollbackMetadata] = field(default_factory=dict)
+
+
+def encode_restore_plan(plan: RestorePlan) -> bytes:
+    """The body of ``restore.requested`` (version 2)."""
+    record = {
+        "instantsToRollback": _infos(plan.instants),
+        "version": 2,
+        "savepointToRestoreTimestamp": plan.savepoint,
+    }
+    return write_single_record(RESTORE_PLAN, record)
+
+
+def decode_restore_plan(data: bytes, path: str | None = None) -> RestorePlan:
+    """Decode ``restore.requested``; raises CorruptTableError for another body."""
+
+    def build(record: _Record) -> RestorePlan:
+        return RestorePlan(record.get("savepointToRestoreTimestamp") or "", _instants(record["instantsToRollback"]))
+
+    return decode_body(data, path, build)
+
+
+def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
+    """The body of a completed restore."""
+    record = {
+        "startRestoreTime": metadata.start_time,
+        "timeTakenInMillis": metadata.millis,
+        "instantsToRollback": [requested for requested, _ in metadata.instants],
+        "hoodieRestoreMetadata": {
+            requested: [read_single_record(encode_rollback_metadata(one))]
+            for requested, one in metadata.rollbacks.items()
+        },
+        "version": 1,
+        "restoreInstantInfo": _infos(metadata.instants),
+    }
+    return write_single_record(RESTORE_METADATA, record)
+
+
+def decode_restore_metadata(data: bytes, path: str | None = None) -> RestoreMetadata:
+    """Decode a completed restore; raises CorruptTableError for another body."""
+
+    def build(record: _Record) -> RestoreMetadata:
+        rollbacks = {
+            requested: decode_rollback_metadata(write_single_record(ROLLBACK_METADATA, found[0]))
+            for requested, found in record["hoodieRestoreMetadata"].items()
+            if found and found[0] is not None
+        }
+        instants = _instants(record.get("restoreInstantInfo") or ()) or tuple(
+            (requested, rollbacks[requested].action if requested in rollbacks else "commit")
+            for requested in record["instantsToRollback"]
+        )
+        return RestoreMetadata(record["startRestoreTime"], record["timeTakenInMillis"], instants, rollbacks)
+
+    return decode_body(data, path, build)
+
+
+def _infos(instants: tuple[tuple[str, str], ...]) -> list[_Record]:
+    return [{"commitTime": requested, "action": action} for requested, action in instants]
+
+
+def _instants(infos: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((one["commitTime"], one["action"]) for one in infos)

@@ -1,7 +1,7 @@
 """List the partitions of a table and their files.
 
 All code finds data files through a :class:`Lister`. The listers in this module list folders;
-:class:`hudi_fast.metadata_table.lister.MetadataLister` reads the table's metadata table.
+:class:`hudi_fast.metadata_table.state.MetadataLister` reads the table's metadata table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
 
 __all__ = ["PARTITION_MARKERS", "Lister", "StorageLister", "WithFiles"]
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, explained_plan, read_requested_body
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant, Timeline, explained_plan, read_requested_body
 from hudi_fast.timeline.service_plans import (
     ClusteringPlan,
     CompactionOperation,
@@ -18,7 +17,7 @@ from hudi_fast.timeline.service_plans import (
     decode_compaction_plan,
     decode_requested_replace,
 )
-from hudi_fast.view.named_files import checked_clustering, checked_compaction
+from hudi_fast.view.planned_files import checked_clustering, checked_compaction
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [

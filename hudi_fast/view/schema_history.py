@@ -19,9 +19,8 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.schema.history import Renames, SchemaHistory, renames_at
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
-from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
+from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, Timeline, parse_instant_file
 from hudi_fast.view.file_names import BaseFile
 
 __all__ = ["SCHEMA_COMMIT", "SCHEMA_FOLDER", "load_history", "newest_schema_commit", "renamer", "schema_commits"]

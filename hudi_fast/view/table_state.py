@@ -20,18 +20,16 @@ from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, avro_to_arrow, without_meta
 from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.stored_json import stored_json
-from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
-from hudi_fast.timeline.announced_changes import effective_config
+from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
-from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
+from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, Timeline, load_timeline, read_instant_body
+from hudi_fast.timeline.transition import effective_config
 from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.listing import Lister, StorageLister
-from hudi_fast.view.logged_inserts import LoggedInserts
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
-from hudi_fast.view.planned_slices import PlannedSlices
+from hudi_fast.view.planned_files import LoggedInserts, PlannedSlices
 from hudi_fast.view.schema_history import load_history
 from hudi_fast.view.slices import TableView, latest_slices
 

@@ -1,4 +1,6 @@
-"""Alters the columns of a table: an empty commit with another schema, and its schema commit.
+"""Alter the columns of a table, and the properties of its users.
+
+Alters the columns of a table: an empty commit with another schema, and its schema commit.
 
 ::
 
@@ -8,37 +10,48 @@
 No file is rewritten: older files are read with the current names (:mod:`hudi_fast.schema.history`).
 
 Source: ``AlterTableCommand`` (Hudi 1.2.0).
+
+Changes the properties that users keep with a table, in ``hoodie.properties``; no commit is made.
+
+::
+
+    the table's lock: backup ─► hoodie.properties anew ─► the backup is removed
+
+The next change undoes one that a crash interrupted.
+
+Properties of a table that its users set: keys of their own, and the few of Hudi on which no stored file depends.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.config.option_fields import text_of
+from hudi_fast.config.options import find_option
+from hudi_fast.config.properties_file import update_properties
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
-from hudi_fast.formats.type_limits import check_type_limits
+from hudi_fast.formats.column_limits import check_type_limits
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.schema.alter import Change, altered
-from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.history import SchemaHistory
-from hudi_fast.schema.internal import InternalSchema
-from hudi_fast.schema.internal_types import arrow_schema, internal_schema
+from hudi_fast.schema.internal import InternalSchema, arrow_schema, evolved_ids, internal_schema
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.draft import draft_files
-from hudi_fast.writing.metadata_commit import ensure_metadata, record_in_metadata
-from hudi_fast.writing.metadata_services import maintain_metadata
-from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, record_schema, schema_metadata
+from hudi_fast.writing.metadata_commit import ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.table_schema import BY_THIS_COMMIT, record_schema, schema_metadata
 from hudi_fast.writing.transaction import Transaction, begin, publish, recover, rolled_back_on_failure
 from hudi_fast.writing.write_plan import FilePlan
 
-__all__ = ["AlterResult", "alter_table"]
+__all__ = ["AlterResult", "alter_table", "checked_properties", "own_properties", "set_own_properties"]
 
 _OPERATION = "ALTER_SCHEMA"
 _BY_DEFINITION = ("secondary_index", "expr_index")
@@ -155,3 +168,65 @@ def _roles(state: TableState) -> dict[str, str]:
             text = f"what the index {name} is made of (drop the index first)"
             roles |= {field: text for field in definition.source_fields if field not in roles}
     return roles
+
+
+_OF_HUDI = ("hoodie.", "hudi_fast.")
+_SETTABLE = ("hoodie.database.name", "hoodie.table.partition_extractor_class")
+_DESCRIBING = ("hoodie.table.", "hoodie.timeline.", "hoodie.populate.", "hoodie.archivelog.", "hoodie.index.defs.")
+
+
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties among those of a table that :func:`checked_properties` allows."""
+    return {key: value for key, value in properties.items() if _is_own(key)}
+
+
+def checked_properties(changes: Mapping[str, Any]) -> dict[str, str | None]:
+    """Changes of properties as they are stored: a value as text, None for a key that is removed.
+
+    Args:
+        changes: key to a text, a boolean, a number, a list of names, or None.
+
+    Raises:
+        ConfigError: a key belongs to Hudi or hudi_fast, or is empty; a value has another type.
+    """
+    if not isinstance(changes, Mapping):
+        raise ConfigError(f"Properties are a dict of keys and values; got {type(changes).__name__}.")
+    found: dict[str, str | None] = {}
+    for given, raw in changes.items():
+        if not isinstance(given, str) or not (key := given.strip()):
+            raise ConfigError(f"The key of a property is a text that is not blank; got {given!r}.")
+        if not _is_own(key):
+            raise ConfigError(_refusal(key))
+        found[key] = None if raw is None else text_of(key, raw)
+    return found
+
+
+def _is_own(key: str) -> bool:
+    return key in _SETTABLE or not key.startswith(_OF_HUDI)
+
+
+def _refusal(key: str) -> str:
+    allowed = f"Set keys of your own, or {' or '.join(_SETTABLE)}."
+    if key.startswith(_DESCRIBING):
+        return f"{key} describes how the files of the table are stored, so it cannot be set afterwards. {allowed}"
+    if find_option(key) is not None:
+        return f"{key} is an option of calls, not of a table: pass it as options= of the write or service. {allowed}"
+    return f"{key} cannot be set: keys that begin with {' or '.join(_OF_HUDI)} belong to the format. {allowed}"
+
+
+def set_own_properties(session: TableSession, changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Set and remove properties; all of them, or none. Returns all that users have set.
+
+    Args:
+        session: the call.
+        changes: checked by :func:`hudi_fast.writing.alter.checked_properties`.
+
+    Raises:
+        CommitConflictError: another process began a change at the same time.
+        LockError: the lock cannot be acquired.
+    """
+    with session.locked():
+        session.require_lock()
+        properties = update_properties(session.storage, changes)
+        session.changed()
+    return own_properties(properties)

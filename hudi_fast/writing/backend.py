@@ -1,7 +1,11 @@
-"""Execution backends: run work that grows with rows or files in threads of this process, or as Spark tasks.
+"""Execution backends, and what they will do for a write.
+
+Execution backends: run work that grows with rows or files in threads of this process, or as Spark tasks.
 
 Plans, conflict checks and the timeline stay in the calling process. A :class:`Backend` executes everything else through
 six methods, so each write or table service has one implementation for both.
+
+The plan of a write before it happens.
 """
 
 from __future__ import annotations
@@ -11,19 +15,49 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.events import Listener
+from hudi_fast.metadata_table.updates.groups import GroupSink, GroupVisitor
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.preview import WritePreview
-from hudi_fast.writing.write_plan import FilePlan, TaskToken, WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import FilePlan, Incoming, TaskToken, WriteOutcome, WritePlan
 
-__all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine"]
+__all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine", "WritePreview", "rows_by_partition"]
+
+
+@dataclass(frozen=True, slots=True)
+class WritePreview(ShownResult):
+    """How a write would be executed.
+
+    Attributes:
+        operation: the operation that would run.
+        plan: physical plan, as in :class:`WriteResult`; ``none`` if the save mode leaves the table unchanged.
+        reason: why that plan would be chosen.
+        partitions: number of incoming rows by partition path; None if the plan does not depend on it.
+        input_bytes: approximate size of all rows in memory, in Arrow's format; None if unknown.
+        tasks: tasks of the shuffle; None for a plan without one.
+    """
+
+    operation: str
+    plan: str
+    reason: str
+    partitions: Mapping[str, int] | None = None
+    input_bytes: int | None = None
+    tasks: int | None = None
+
+
+def rows_by_partition(incoming: Incoming) -> dict[str, int]:
+    """Number of rows of each partition path, in the order of the paths."""
+    names = incoming.partitions.dictionary.to_pylist()
+    counts = np.bincount(np.asarray(incoming.partitions.indices), minlength=len(names)).tolist()
+    return {name: count for name, count in sorted(zip(names, counts, strict=True)) if count}
+
 
 Unit = TypeVar("Unit")
 
@@ -116,7 +150,7 @@ class Backend(Protocol):
         """
         ...
 
-    def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+    def write_records(self, sources: Sequence[RecordSource], writer: GroupSink) -> list[WriteStat]:
         """Read all sources and write their records into the file groups of the metadata table.
 
         Returns:

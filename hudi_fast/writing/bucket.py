@@ -1,4 +1,6 @@
-"""Assigns rows to buckets: the file group follows from the key, and most writes need no lookup.
+"""Assign rows to buckets, and write new ranges of consistent hashing.
+
+Assigns rows to buckets: the file group follows from the key, and most writes need no lookup.
 
 ::
 
@@ -13,15 +15,30 @@
 
 Rows of an ``insert`` are written like those of an ``upsert``, without lookup, as in Apache Hudi's releases. An
 ``insert_overwrite`` creates new file groups for the same buckets, as base files; with consistent hashing also new
-ranges, see :mod:`hudi_fast.writing.bucket_ranges`. Bucket files are neither split nor filled.
+ranges, see :mod:`hudi_fast.writing.bucket`. Bucket files are neither split nor filled.
 
 Sources: ``HoodieBucketIndex``, ``SparkBucketIndexPartitioner``, ``HoodieConsistentBucketIndex`` (Hudi 1.2.0).
+
+New ranges of consistent hashing and new bucket counts, written with the replace commit that needs them.
+
+::
+
+    a resize, or an overwrite and the partitions whose groups it replaces
+        ─► save_ranges: <instant>.hashing_meta with a marker, before the commit completes
+        ─► confirm_ranges: <instant>.commit, after it
+
+A replaced file group is never visible again, whatever is written to it. The ranges of an emptied partition therefore
+get new file groups: :func:`renewed_ranges`. A rollback deletes the files, as it deletes data files.
+
+Sources: ``ConsistentBucketIndexUtils``, ``HoodieSparkConsistentBucketIndex.updateLocation`` (Hudi 1.2.0). Releases of
+Apache Hudi keep the ranges when they delete or overwrite a partition, and lose the rows that are written to it later.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,18 +46,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import ConfigError
-from hudi_fast.index.bucket import (
+from hudi_fast.errors import CommitConflictError, ConfigError
+from hudi_fast.index.buckets import (
     BucketCounts,
+    HashingMetadata,
     bucket_count,
+    bucket_counts_path,
     bucket_file_id,
     bucket_number,
     bucket_of_keys,
+    encode_hashing,
+    first_hashing,
+    has_hashing,
+    hashing_path,
     load_bucket_counts,
+    load_hashing,
+    load_or_make_hashing,
+    marker_path,
+    node_of_keys,
+    renewed_hashing,
+    save_bucket_counts,
     shared_bucket_file_id,
     slices_by_bucket,
 )
-from hudi_fast.index.consistent import HashingMetadata, first_hashing, has_hashing, load_or_make_hashing, node_of_keys
 from hudi_fast.index.tagging import (
     BucketSettings,
     IncomingKeys,
@@ -49,17 +77,104 @@ from hudi_fast.index.tagging import (
     rows_with_new_keys,
     untagged_rows,
 )
-from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
-from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.kernels.hashes import ANY_COLON, COMMA_AND_COLON
+from hudi_fast.kernels.sorting import group_rows
 from hudi_fast.merging.gather import gather_array
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.instants import Timeline
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.bucket_ranges import overwritten_ranges
 from hudi_fast.writing.lookup import look_up
+from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.write_plan import Incoming, WritePlan
 
-__all__ = ["BucketShare", "assign_to_buckets", "bucket_numbers", "resolve_buckets"]
+__all__ = [
+    "BucketShare",
+    "assign_to_buckets",
+    "bucket_numbers",
+    "change_counts",
+    "confirm_ranges",
+    "overwritten_ranges",
+    "renewed_ranges",
+    "resolve_buckets",
+    "save_ranges",
+]
+
+
+def overwritten_ranges(storage: Storage, timeline: Timeline, partition: str, instant: str) -> HashingMetadata | None:
+    """The ranges that an overwrite writes a partition's rows to; None if the partition has none yet.
+
+    Raises:
+        CorruptTableError: the stored ranges are damaged.
+    """
+    before = load_hashing(storage, timeline, partition)
+    return None if before is None else renewed_hashing(before, instant, storage.uri)
+
+
+def renewed_ranges(
+    storage: Storage,
+    timeline: Timeline,
+    instant: str,
+    replaced: Iterable[str],
+    written: Mapping[str, Iterable[str]],
+    count: int,
+) -> list[HashingMetadata]:
+    """The new ranges of an overwrite or a deletion of partitions; none for tables without ranges.
+
+    Creates the first ranges of partitions that the write begins.
+
+    Args:
+        storage: of the table.
+        timeline: of the table, under its lock.
+        instant: of the write.
+        replaced: partitions whose file groups it replaces.
+        written: file ids that it wrote by consistent hashing, by partition.
+        count: buckets of a new partition.
+
+    Raises:
+        CommitConflictError: the ranges of a partition were changed since the write began.
+        CorruptTableError: the stored ranges are damaged.
+    """
+    if not written and not has_hashing(storage):
+        return []
+    found = []
+    for partition in sorted({*replaced, *written}):
+        ranges = overwritten_ranges(storage, timeline, partition, instant)
+        if ranges is None:
+            if partition in written:
+                load_or_make_hashing(storage, timeline, partition, count)
+            continue
+        others = set(written.get(partition, ())) - {node.file_id for node in ranges.nodes}
+        if others:
+            raise CommitConflictError(
+                f"The buckets of partition {partition!r} of {storage.uri} were split or merged while the write "
+                f"{instant} ran: it wrote the file groups {sorted(others)[:5]}. Run the write again."
+            )
+        found.append(ranges)
+    return found
+
+
+def save_ranges(storage: Storage, instant: str, ranges: Sequence[HashingMetadata]) -> None:
+    """Write new ranges, with a marker as for a data file, so that a rollback deletes them."""
+    for one in ranges:
+        path = hashing_path(one.partition, instant)
+        create_marker(storage, instant, path, "CREATE")
+        storage.write_bytes(path, encode_hashing(one))
+
+
+def change_counts(storage: Storage, instant: str, expressions: str, default: int) -> None:
+    """Write bucket counts by partition for a write that replaces all rows, with a marker as for a data file."""
+    create_marker(storage, instant, bucket_counts_path(instant), "CREATE")
+    save_bucket_counts(storage, expressions, default, instant)
+
+
+def confirm_ranges(storage: Storage, instant: str, partitions: Iterable[str]) -> None:
+    """Mark new ranges as valid, once their commit is complete."""
+    for partition in partitions:
+        with contextlib.suppress(OSError):  # the completed instant also shows it
+            storage.write_bytes(marker_path(partition, instant), b"")
+
 
 Rows = npt.NDArray[np.int64]
 Runner = Callable[..., Iterable[Any]]

@@ -18,18 +18,16 @@ from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
-from hudi_fast.formats.lance.read import lance_files
-from hudi_fast.formats.lance.types import map_columns
-from hudi_fast.formats.lance.write import LanceSettings
+from hudi_fast.formats.lance.base_file import LanceSettings, lance_files, map_columns
 from hudi_fast.formats.log.cdc_records import check_cdc_mode
+from hudi_fast.formats.logical_types import is_vector
 from hudi_fast.formats.orc.write import OrcSettings
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.parquet.encryption import encryption_of
-from hudi_fast.formats.vectors import is_vector
-from hudi_fast.index.bucket import parse_bucket_expressions
+from hudi_fast.index.buckets import parse_bucket_expressions
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merging.log_rows import HFILE_KEY_COLUMN
+from hudi_fast.merging.log_scan import HFILE_KEY_COLUMN
 from hudi_fast.merging.rules import (
     CUSTOM,
     IGNORE_DEFAULTS,
@@ -38,11 +36,9 @@ from hudi_fast.merging.rules import (
     merge_rules_of,
     updates_on_same_ordering,
 )
-from hudi_fast.schema.column_ids import evolved_ids
-from hudi_fast.schema.dotted import find_dotted
 from hudi_fast.schema.history import schema_at
-from hudi_fast.schema.internal import InternalSchema
-from hudi_fast.schema.internal_types import internal_schema
+from hudi_fast.schema.internal import InternalSchema, evolved_ids, internal_schema
+from hudi_fast.schema.names import find_dotted
 from hudi_fast.storage.concurrency import max_threads
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
@@ -53,14 +49,20 @@ from hudi_fast.view.table_state import (
     stores_operations,
     table_schema,
 )
+from hudi_fast.writing.assign import average_record_size
 from hudi_fast.writing.bucket import resolve_buckets
 from hudi_fast.writing.dml_rows import ACTION, DML_COLUMNS
 from hudi_fast.writing.indexed_keys import indexed_columns, key_limits
-from hudi_fast.writing.partial import partial_columns
-from hudi_fast.writing.partition_styles import with_stored_styles
-from hudi_fast.writing.reconcile import DELETES, changed_columns, known_columns, reconciled
-from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, stored_columns
-from hudi_fast.writing.sizing import average_record_size
+from hudi_fast.writing.table_schema import (
+    BY_THIS_COMMIT,
+    DELETES,
+    changed_columns,
+    known_columns,
+    reconciled,
+    stored_columns,
+    with_stored_styles,
+)
+from hudi_fast.writing.whole_rows import partial_columns
 from hudi_fast.writing.write_plan import (
     RECORD_KEY,
     FilePlan,

@@ -43,18 +43,18 @@ from hudi_fast.errors import (
     TableExistsError,
 )
 from hudi_fast.events import Phase, note, warn
-from hudi_fast.index.consistent import HashingMetadata
-from hudi_fast.index.record_index import without_records
+from hudi_fast.index.buckets import HashingMetadata
+from hudi_fast.index.metadata_lookup import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
 from hudi_fast.reading.inspecting.results import ShownResult
-from hudi_fast.schema.changes import SchemaChange
-from hudi_fast.timeline.announced_changes import announce, apply_announced
+from hudi_fast.schema.evolution import SchemaChange
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.transition import announce, apply_announced
 from hudi_fast.view.slices import TableView, latest_slices
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.backend import Engine, PlannedEngine
-from hudi_fast.writing.bucket_ranges import change_counts, confirm_ranges, renewed_ranges, save_ranges
-from hudi_fast.writing.conflicts.checks import (
+from hudi_fast.writing.backend import Engine, PlannedEngine, WritePreview
+from hudi_fast.writing.bucket import change_counts, confirm_ranges, renewed_ranges, save_ranges
+from hudi_fast.writing.conflicts import (
     Pinned,
     check_mode,
     conflict_of_missing_file,
@@ -63,23 +63,30 @@ from hudi_fast.writing.conflicts.checks import (
     require_no_conflicts,
     require_no_other_commit,
 )
-from hudi_fast.writing.conflicts.early import early_detection
 from hudi_fast.writing.draft import draft_plan
+from hudi_fast.writing.early_conflicts import early_detection
 from hudi_fast.writing.located import refuse_large_scan
 from hudi_fast.writing.metadata_commit import (
     columns_with_stats,
     ensure_metadata,
+    maintain_metadata,
     metadata_to_overwrite,
     record_in_metadata,
 )
-from hudi_fast.writing.metadata_services import maintain_metadata
-from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
-from hudi_fast.writing.overwrite import discard, exchange, stage
-from hudi_fast.writing.overwrite_in_place import changed_properties, require_same_partitions
+from hudi_fast.writing.open_table import (
+    Target,
+    changed_properties,
+    create_table,
+    discard,
+    exchange,
+    find_target,
+    remove_if_unused,
+    require_same_partitions,
+    stage,
+)
 from hudi_fast.writing.pending_clusterings import release_all, release_groups
-from hudi_fast.writing.preview import WritePreview
-from hudi_fast.writing.schema_commit import overwritten_ids, record_schema, schema_metadata
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.table_schema import overwritten_ids, record_schema, schema_metadata
 from hudi_fast.writing.transaction import (
     Transaction,
     begin,
@@ -421,7 +428,7 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
 
 
 def _overwrite_in_place(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:
-    """Replace rows, columns and configuration of a table by one commit: see :mod:`.overwrite_in_place`."""
+    """Replace rows, columns and configuration of a table by one commit: see :mod:`.open_table`."""
     storage, options = session.storage, session.settings.write
     before = session.latest().config
     changes = changed_properties(session.state, options)

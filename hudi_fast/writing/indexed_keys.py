@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.keys.limits import KeyLimits, limits_of
-from hudi_fast.metadata_table.indexed_values import IndexedColumn
+from hudi_fast.keys.key_generator import KeyLimits, limits_of
+from hudi_fast.metadata_table.keys import IndexedColumn
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.updates.build import requested_indexes

@@ -16,20 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.events import phase
-from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.kernels.sorting import group_rows
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.assign import assign_partition
+from hudi_fast.writing.backend import WritePreview, rows_by_partition
 from hudi_fast.writing.dml_rows import ACTION, INSERT, one_change_per_row
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.located import with_usable_index
-from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
-from hudi_fast.writing.preview import WritePreview, rows_by_partition
 from hudi_fast.writing.profile import bulk_parts, needs_row_size, with_measured_row_size
+from hudi_fast.writing.whole_rows import refuse_unknown
 from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 
 __all__ = ["LocalEngine", "looks_in_table", "lookup_threads", "rows_of_partitions", "write_incoming"]

@@ -1,4 +1,6 @@
-"""Tagging by the record index: opens only file groups that hold incoming keys, and only where needed.
+"""Tagging by the record index, and the values that lookups exchange.
+
+Tagging by the record index: opens only file groups that hold incoming keys, and only where needed.
 
 ::
 
@@ -9,18 +11,21 @@ An index entry is stale when the file group is no longer part of the table, or d
 insert. A log append trusts the index: a row whose key the group does not hold is an independent row to every reader,
 and the index entry is correct afterwards. Rows that may leave their group are compared with the stored row, so they are
 always looked up; so are rows of a group that is rewritten to take inserts (:func:`with_row_numbers`).
+
+The result of key lookups, and the values that lookups by any index share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.index.record_index import KeyLocations, is_by_partition, locate_keys, missing_index, usable_index
+from hudi_fast.index.metadata_lookup import KeyLocations, is_by_partition, locate_keys, missing_index, usable_index
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.state import metadata_of
@@ -31,12 +36,18 @@ from hudi_fast.writing.lookup import Runner, living, look_up, look_up_logged
 from hudi_fast.writing.write_plan import FileGroupWork, Incoming, WritePlan
 
 __all__ = [
+    "KEYS_AT_ONCE",
+    "UNKNOWN_ROW",
+    "UNREADABLE",
+    "KeyPlaces",
     "locate_rows",
     "looks_keys_up",
     "match_located",
     "match_slices",
     "metadata_for",
+    "places_of_matches",
     "refuse_large_scan",
+    "slice_numbers",
     "with_row_numbers",
     "with_usable_index",
 ]
@@ -51,7 +62,7 @@ def with_usable_index(plan: WritePlan) -> WritePlan:
     """The plan, with another index if the requested record index is missing.
 
     Warns:
-        HudiWarning: see :func:`hudi_fast.index.record_index.usable_index`.
+        HudiWarning: see :func:`hudi_fast.index.metadata_lookup.usable_index`.
     """
     if not looks_keys_up(plan):
         return plan
@@ -204,3 +215,89 @@ def _joined(slice_: FileSlice, parts: Sequence[SliceMatches]) -> SliceMatches | 
         np.concatenate([one.base_rows for one in parts]),
         np.concatenate([one.incoming_rows for one in parts]),
     )
+
+
+KEYS_AT_ONCE = 1 << 20
+"""Keys per lookup. Each lookup may read all keys of the slices, or every block of a file group of the index."""
+
+UNREADABLE = -2
+"""The slice of rows whose index or partition could not be read."""
+
+UNKNOWN_ROW = -2
+"""Replaces an unknown row number in a base file: the task that writes the row looks its key up in the file."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlaces:
+    """The slices that hold the keys of rows. The arrays have one element per pair of a row and a slice with its key.
+
+    Attributes:
+        rows: int64[m], numbers of rows.
+        slices: int64[m], numbers of slices, or :data:`UNREADABLE`.
+        stored: int64[m], numbers of rows in the base file of the slice; -1 if only its log has the key, or
+            :data:`UNKNOWN_ROW`.
+    """
+
+    rows: Ints
+    slices: Ints
+    stored: Ints
+
+    def take(self, chosen: slice | npt.NDArray[Any]) -> KeyPlaces:
+        """The chosen elements: a slice, their positions, or a flag for each."""
+        return KeyPlaces(self.rows[chosen], self.slices[chosen], self.stored[chosen])
+
+    def spread(self, first_equal: npt.NDArray[np.integer[Any]]) -> KeyPlaces:
+        """The places of all rows, from the places of the first row with each key, which ascend by row.
+
+        Args:
+            first_equal: int[n], for each row the first one with its key.
+        """
+        held = np.bincount(self.rows, minlength=len(first_equal))
+        first = np.cumsum(held) - held
+        lengths = held[first_equal]
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        found = self.take(np.repeat(first[first_equal], lengths) + within)
+        return KeyPlaces(np.repeat(np.arange(len(first_equal)), lengths), found.slices, found.stored)
+
+    @classmethod
+    def in_slices(cls, rows: Ints, slices: Ints) -> KeyPlaces:
+        """Places with unknown row numbers in the base file."""
+        return cls(rows, slices, np.full(len(rows), UNKNOWN_ROW, dtype=np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[KeyPlaces]) -> KeyPlaces:
+        """All elements of ``parts``."""
+        none = [np.zeros(0, dtype=np.int64)]
+        return cls(
+            np.concatenate(none + [one.rows for one in parts]),
+            np.concatenate(none + [one.slices for one in parts]),
+            np.concatenate(none + [one.stored for one in parts]),
+        )
+
+
+def slice_numbers(slices: Sequence[FileSlice]) -> dict[tuple[str, str], int]:
+    """The position of each slice, by its partition path and file id."""
+    return {(one.partition, one.file_id): number for number, one in enumerate(slices)}
+
+
+def places_of_matches(matches: Sequence[SliceMatches], numbers: Mapping[tuple[str, str], int]) -> KeyPlaces:
+    """The matches as places, ascending by incoming row, with one place for a key that a file has several times."""
+    places = KeyPlaces.joined(
+        [
+            KeyPlaces(
+                one.incoming_rows,
+                np.full(len(one.incoming_rows), numbers[one.slice.partition, one.slice.file_id], dtype=np.int64),
+                one.base_rows,
+            )
+            for one in matches
+        ]
+    )
+    places = places.take(np.argsort(places.rows, kind="stable"))
+    again = np.zeros(len(places.rows), dtype=np.bool_)
+    again[1:] = (places.rows[1:] == places.rows[:-1]) & (places.slices[1:] == places.slices[:-1])
+    if not again.any():
+        return places
+    places.stored[np.flatnonzero(again) - 1] = UNKNOWN_ROW
+    return places.take(~again)

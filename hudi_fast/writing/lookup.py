@@ -25,18 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.index.metadata_bloom import Candidate, candidates
+from hudi_fast.index.metadata_lookup import Candidate, candidates
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, SliceMatches, file_keys, match_slice
 from hudi_fast.kernels.key_table import KeyTable
+from hudi_fast.merging.base_merge import incoming_beats_stored, stored_table
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather, gather_array
-from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.log_scan import visible_blocks
-from hudi_fast.merging.matched_rows import incoming_beats_stored
-from hudi_fast.merging.read_entries import read_entries
-from hudi_fast.merging.rules import default_ordering, ordering_columns
-from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
-from hudi_fast.merging.stored_columns import stored_table
+from hudi_fast.merging.rules import SliceMerge, default_ordering, merge_schema, ordering_columns
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.storage.concurrency import is_little
 from hudi_fast.view.base_files import open_base

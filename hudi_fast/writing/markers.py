@@ -1,4 +1,6 @@
-"""Markers: announce each data file before it is written, for the rollback of a failed write.
+"""Markers of data files and of partitions.
+
+Markers: announce each data file before it is written, for the rollback of a failed write.
 
 An empty file ``.hoodie/.temp/<instant>/<partition>/<file name>.marker.<CREATE|MERGE|APPEND>`` is created before each
 data file (``DirectWriteMarkers``, Hudi 1.2.0). The folder of the instant exists from the beginning of the write until
@@ -16,32 +18,94 @@ sees the task's markers and files.
 Hudi's other form, ``MARKERS<n>`` files with a line per data file, is read but not written. Hudi reads one form for each
 instant: ``MARKERS.type`` decides which (``MarkerBasedRollbackUtils``, 1.2.0 and 0.15.0). Objects cannot be appended to,
 so each further file of a task would need an object of its own anyway, and a line in an object claims no file name.
+
+The partition marker: a file that identifies a folder as a partition (``HoodiePartitionMetadata``, Hudi 1.2.0).
+
+A table names one format for its markers. As in Hudi, a marker of another format does not count for a writer, only for
+readers.
+
+Remembers facts about the writes of this process, so that it need not ask storage for each file.
+
+A process keeps the knowledge of its last few writes, by table and instant; all tasks of a write in one process share
+it. Thread-safe.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
 import time
+from collections import OrderedDict
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.config.properties_file import format_properties, parse_properties
 from hudi_fast.errors import CommitError, CorruptTableError
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.named_files import named_file
-from hudi_fast.writing.write_memory import memory_of
+from hudi_fast.storage.forks import new_lock
+from hudi_fast.view.listing import PARTITION_MARKERS
+from hudi_fast.view.planned_files import named_file
 
 __all__ = [
+    "WriteMemory",
     "begin_task",
     "clear_if_left_behind",
     "create_marker",
     "delete_leftover_markers",
     "delete_marker",
     "delete_markers",
+    "ensure_partition_marker",
     "has_markers",
     "make_marker_folder",
     "marked_files",
     "marked_in_partition",
     "marker_instants",
+    "memory_of",
+    "partition_created",
 ]
+
+_MAX_WRITES = 16
+
+
+@dataclass(slots=True)
+class WriteMemory:
+    """Knowledge of one write; mutable.
+
+    Attributes:
+        seen_open: when its marker folder was last seen, by the monotonic clock in seconds.
+        announced: data files that the task in this process has announced, relative to the table, with the types of
+            their markers.
+        partitions: partition paths that have a partition marker.
+    """
+
+    seen_open: float = -math.inf
+    announced: dict[str, str] = field(default_factory=dict)
+    partitions: set[str] = field(default_factory=set)
+
+
+_lock = new_lock()
+_memories: OrderedDict[tuple[str, str], WriteMemory] = OrderedDict()
+
+
+def memory_of(storage: Storage, instant: str) -> WriteMemory:
+    """The knowledge of a write.
+
+    Args:
+        storage: the table's storage.
+        instant: requested time of the write.
+    """
+    key = storage.fs_path(""), instant
+    with _lock:
+        found = _memories.setdefault(key, WriteMemory())
+        _memories.move_to_end(key)
+        while len(_memories) > _MAX_WRITES:
+            _memories.popitem(last=False)
+    return found
+
 
 _FOLDER = ".hoodie/.temp"
 _TRUSTED_SECONDS = 10.0
@@ -207,3 +271,58 @@ def _folder(instant: str) -> str:
 
 def _marker(instant: str, path: str, kind: str) -> str:
     return f"{_folder(instant)}/{path}.marker.{kind}"
+
+
+_CREATED = "commitTime"
+
+
+def ensure_partition_marker(storage: Storage, partition: str, instant: str, in_base_format: bool) -> None:
+    """Create the marker if the partition has none in this format; an existing one is never rewritten.
+
+    A process checks once per partition and write.
+
+    Args:
+        storage: the table's storage.
+        partition: partition path; ``""`` for a table without partitions.
+        instant: the write that creates the partition.
+        in_base_format: write an empty Parquet file instead of a properties file.
+    """
+    known = memory_of(storage, instant).partitions
+    if partition in known:
+        return
+    path = f"{partition}/{PARTITION_MARKERS[in_base_format]}".lstrip("/")
+    if not storage.has_file(path):
+        with contextlib.suppress(FileExistsError):  # another task was first
+            storage.create_exclusive(path, _content(partition, instant, in_base_format))
+    known.add(partition)
+
+
+def partition_created(storage: Storage, partition: str) -> str | None:
+    """The instant that created a partition: in its properties file, else in its Parquet marker; None if unknown.
+
+    Args:
+        storage: the table's storage.
+        partition: partition path.
+    """
+    text, parquet, _ = (f"{partition}/{name}".lstrip("/") for name in PARTITION_MARKERS)
+    with contextlib.suppress(FileNotFoundError):
+        return parse_properties(storage.read_bytes(text).decode("iso-8859-1")).get(_CREATED)
+    with contextlib.suppress(FileNotFoundError):
+        found = (pq.read_metadata(pa.BufferReader(storage.read_bytes(parquet))).metadata or {}).get(_CREATED.encode())
+        return None if found is None else found.decode()
+    return None
+
+
+def _content(partition: str, instant: str, in_base_format: bool) -> bytes:
+    values = {_CREATED: instant, "partitionDepth": str(len(partition.split("/")) if partition else 0)}
+    if in_base_format:
+        return _as_parquet(values)
+    text = format_properties(values, ["partition metadata", time.strftime("%a %b %d %H:%M:%S %Z %Y")])
+    return text.encode("iso-8859-1")
+
+
+def _as_parquet(values: dict[str, str]) -> bytes:
+    schema, sink = pa.schema([pa.field("dummyint", pa.int64())]), pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, store_schema=False) as writer:
+        writer.add_key_value_metadata(values)
+    return bytes(sink.getvalue())

@@ -13,11 +13,29 @@ without checks, and queries would lose rows if it missed a commit. A damaged par
 write to a table with an index that hudi_fast cannot update is refused, unless an option drops the index.
 
 Source: metadata reference 2.7 to 2.12.
+
+Compaction and cleaning of the metadata table, after a commit.
+
+::
+
+    by default      under the lock: compact ─► clean
+    without lock    under it: request, begin ─► without it: base files ─► under it: check, complete ─► clean
+
+Without the lock, other writers can commit while the base files are written. A heartbeat in the data table's folder
+tells other writers that the compaction is running; a writer that finds a compaction without a heartbeat executes it. If
+two writers execute it, both write the same content, and the first to complete it wins.
+
+Apache Hudi 1.2.0 must not write to such a table, hence the option. It executes a pending compaction before its own
+delta commit. If that is the first use of a metadata table in its JVM, the delta commit fails where it has column
+statistics ("Index 9 out of bounds for length 7"). With a heartbeat in the metadata table's folder every write fails.
+
+A failure is a warning: the commit is visible, and a later writer tries again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from hudi_fast.config.metadata_options import FIRST_WITH_METADATA, MetadataOptions
@@ -25,19 +43,25 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
 from hudi_fast.events import warn
 from hudi_fast.formats.parquet.encryption import visible_columns
-from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitions
-from hudi_fast.metadata_table.layout import PartitionKind, kind_of
-from hudi_fast.metadata_table.lister import MetadataLister
-from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.layout import IndexDefinition, PartitionKind, kind_of, load_definitions
+from hudi_fast.metadata_table.state import MetadataLister, TableDelta, delta_of_commit, metadata_of
 from hudi_fast.metadata_table.table import MetadataTable, open_metadata
-from hudi_fast.metadata_table.table_delta import TableDelta, delta_of_commit
 from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, drop_partitions, write_definitions
 from hudi_fast.metadata_table.updates.build import build_partitions, definition_of, measured_columns, requested_indexes
 from hudi_fast.metadata_table.updates.commit import Recorded, update_metadata
-from hudi_fast.metadata_table.updates.maintain import finish_pending_metadata
+from hudi_fast.metadata_table.updates.maintain import (
+    Compaction,
+    begin_compaction,
+    clean_metadata,
+    compact_metadata,
+    compaction_due,
+    finish_pending_metadata,
+    schedule_compaction,
+)
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
-from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.heartbeat import is_alive, sending_heartbeats
+from hudi_fast.timeline.instants import load_timeline
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.write_plan import FilePlan
@@ -47,6 +71,7 @@ __all__ = [
     "compacts_without_lock",
     "dropped_partitions",
     "ensure_metadata",
+    "maintain_metadata",
     "metadata_to_overwrite",
     "metadata_without_pending",
     "producer_context",
@@ -367,3 +392,84 @@ def _definitions(
         kept[name] = made if old is None else replace(old, source_fields=made.source_fields)
     asked = requested_indexes(options, config)
     return {**{name: asked[name] for name in partitions if name in asked}, **kept}
+
+
+def maintain_metadata(session: TableSession, before: TableState) -> None:
+    """Compact and clean the metadata table if that is due, after a commit; under the table's lock.
+
+    With ``hudi_fast.metadata.compact.without.lock`` the compaction runs after the lock is released.
+
+    Args:
+        session: the call.
+        before: the table before the commit. Storage is read only if one more commit can make a compaction due, or if a
+            compaction is pending.
+
+    Warns:
+        HudiWarning: it failed; the next write tries again.
+    """
+    options, known = session.settings.write.metadata, metadata_of(before)
+    if known is None:
+        return
+    unlocked = compacts_without_lock(session, known)
+    if not (unlocked and known.timeline.pending_compactions) and not compaction_due(known, options.compact_after - 1):
+        return
+    with _failing_softly(session):
+        table = metadata_of(session.state)
+        if table is None:
+            return
+        if unlocked:
+            compaction = _begun(session, table)
+            if compaction is not None:
+                session.once_unlocked(lambda: _execute_unlocked(session, compaction))
+        elif compaction_due(table, options.compact_after):
+            compact_metadata(table, session.clock, session.backend.map_groups)
+            session.changed()
+            _clean(session)
+
+
+def _begun(session: TableSession, table: MetadataTable) -> Compaction | None:
+    """A compaction to execute: a new one if it is due, or an abandoned one; None for neither."""
+    pending = table.timeline.pending_compactions
+    if pending:
+        instant = None if is_alive(table.data_storage, pending[0].requested, session.heartbeat_rule) else pending[0]
+    elif compaction_due(table, session.settings.write.metadata.compact_after):
+        instant = schedule_compaction(table, session.clock)
+    else:
+        instant = None
+    if instant is None:
+        return None
+    session.changed()
+    return begin_compaction(table, instant)
+
+
+def _execute_unlocked(session: TableSession, compaction: Compaction) -> None:
+    requested = compaction.instant.requested
+    with _failing_softly(session), sending_heartbeats(session.storage, requested, session.heartbeat_rule):
+        stats = compaction.execute(session.backend.map_groups)
+        with session.locked() as state:
+            table = metadata_of(state)
+            if table is None or table.timeline.find(requested) is None:  # dropped, and perhaps built again
+                compaction.table.storage.delete_files([stat.path for stat in stats])
+            elif compaction.is_intact(table, stats):  # otherwise a later writer executes it, or has done so
+                compaction.complete(stats, session.clock)
+                session.changed()
+                _clean(session)
+
+
+def _clean(session: TableSession) -> None:
+    table = metadata_of(session.state)
+    if table is not None and clean_metadata(table, session.clock) is not None:
+        session.changed()
+
+
+@contextmanager
+def _failing_softly(session: TableSession) -> Iterator[None]:
+    """Turn a failure into a warning, because the commit is complete."""
+    try:
+        yield
+    except Exception as error:
+        session.changed()
+        warn(
+            f"The metadata table of {session.storage.uri} could not be compacted or cleaned: {error} The commit before "
+            "it is complete; the next write tries again."
+        )

@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader
+from hudi_fast.formats.logical_types import stored_schema
 from hudi_fast.formats.parquet.base_file import (
     NAN_SAFE_BOUNDS,
     ROW_GROUP_MEMORY,
@@ -44,16 +45,13 @@ from hudi_fast.formats.parquet.base_file import (
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_file
 from hudi_fast.formats.parquet.copy import JoinedFile, SourceChunk, join_obstacle
 from hudi_fast.formats.parquet.encryption import writes_encrypted
+from hudi_fast.formats.parquet.footer import ParquetFooter, RowGroup, parse_footer, read_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
-from hudi_fast.formats.parquet.row_groups import ParquetFooter, RowGroup, parse_footer, read_footer
-from hudi_fast.formats.vectors import stored_schema
-from hudi_fast.merging.matched_rows import BaseRowUpdates
-from hudi_fast.merging.slice_merge import kept_columns
+from hudi_fast.merging.base_merge import BaseRowUpdates
+from hudi_fast.merging.rules import kept_columns
 from hudi_fast.view.file_names import BaseFile, base_file_name
-from hudi_fast.writing.file_columns import FILE_NAME, writer_schema
-from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.output_file import OutputFile, dictionary_of
+from hudi_fast.writing.output_file import FILE_NAME, KeyFooter, OutputFile, dictionary_of, writer_schema
 from hudi_fast.writing.write_plan import FileGroupWork, FilePlan
 
 __all__ = ["EncodedRun", "Kept", "KeptParts", "NextVersion", "PatchedFile", "kept_parts", "next_version"]

@@ -23,7 +23,7 @@ from hudi_fast.errors import LockTimeoutError
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import is_alive
-from hudi_fast.timeline.instant import Instant, State, ms_from_instant
+from hudi_fast.timeline.instants import Instant, State, ms_from_instant
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.writing.rollback import roll_back

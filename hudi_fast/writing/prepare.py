@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.fitting_chunks import joined_chunks
+from hudi_fast.formats.column_limits import joined_chunks
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import pick_winners_grouped
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys, refuse_stand_ins
-from hudi_fast.merging.batched_rows import BatchedRows
-from hudi_fast.merging.combine import blend_duplicates
+from hudi_fast.merging.fold import blend_duplicates
+from hudi_fast.merging.row_buffer import BatchedRows
 from hudi_fast.merging.rules import delete_mask, ordering_columns
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.dml_rows import DML_COLUMNS, prepare_dml_rows

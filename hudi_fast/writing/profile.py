@@ -23,13 +23,11 @@ import pyarrow as pa
 
 from hudi_fast.config.file_options import SizingOptions
 from hudi_fast.formats.parquet.base_file import ParquetStream
-from hudi_fast.formats.parquet.dictionary import dictionary_columns
+from hudi_fast.formats.parquet.leaf_columns import dictionary_columns
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.assign import files_to_fill
-from hudi_fast.writing.file_columns import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_META, RECORD_KEY, writer_schema
-from hudi_fast.writing.output_file import new_rows
+from hudi_fast.writing.assign import SmallFile, assign_inserts, files_to_fill, max_files
+from hudi_fast.writing.output_file import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_META, RECORD_KEY, new_rows, writer_schema
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
-from hudi_fast.writing.sizing import SmallFile, assign_inserts, max_files
 from hudi_fast.writing.write_plan import FileGroupWork, TaskToken, WritePlan
 
 __all__ = [
@@ -137,7 +135,7 @@ def load_factor(weights: Iterable[int], workers: int) -> float:
 
 
 def insert_files(plan: WritePlan, partition: str, slices: Sequence[tuple[int, FileSlice]], inserts: int) -> InsertFiles:
-    """The files for ``inserts`` rows of a partition, by the sizing rules of :mod:`hudi_fast.writing.sizing`.
+    """The files for ``inserts`` rows of a partition, by the sizing rules of :mod:`hudi_fast.writing.assign`.
 
     Args:
         plan: the write.

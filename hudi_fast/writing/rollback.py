@@ -28,17 +28,14 @@ from functools import partial
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError
 from hudi_fast.events import Completed, completed
-from hudi_fast.formats.log.writer import command_block
-from hudi_fast.index.bucket import bucket_counts_path
-from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
-from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
-from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
+from hudi_fast.formats.log.blocks import command_block
+from hudi_fast.index.buckets import bucket_counts_path, has_hashing, hashing_path, marker_path
+from hudi_fast.metadata_table.updates.rollback import drop_lost_partitions, roll_back_metadata
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.relative_path import check_relative
-from hudi_fast.storage.thread_pool import ThreadPool
-from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.storage.untrusted import check_relative
 from hudi_fast.timeline.heartbeat import heartbeat_path, is_alive, sending_heartbeats
-from hudi_fast.timeline.instant import Instant, State, comparable_action
+from hudi_fast.timeline.instants import Instant, State, Timeline, comparable_action, load_timeline
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
     RollbackPartition,
@@ -56,7 +53,7 @@ from hudi_fast.timeline.transition import (
 )
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_log_file
 from hudi_fast.view.listing import StorageLister
-from hudi_fast.view.named_files import relative_path
+from hudi_fast.view.planned_files import relative_path
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.markers import create_marker, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.rollback_plan import log_of, plan_rollback, read_rollback_plan

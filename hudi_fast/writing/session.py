@@ -27,16 +27,14 @@ from hudi_fast.errors import LockTimeoutError, ServiceTakenError
 from hudi_fast.events import Listener, Phase, phase
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.table_lock import HeldLock, table_lock
-from hudi_fast.metadata_table.lister import MetadataLister
-from hudi_fast.metadata_table.state import can_be_kept, metadata_of, open_state
+from hudi_fast.metadata_table.state import MetadataLister, can_be_kept, metadata_of, open_state
 from hudi_fast.metadata_table.updates.commit import Recorded
-from hudi_fast.monitoring.spans import SPANS, spans_are_wanted
+from hudi_fast.monitoring.metrics import SPANS, spans_are_wanted
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.forks import new_lock
-from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import HeartbeatRule
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant, Timeline
 from hudi_fast.view.table_state import TableState, without_large_commit
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.settings import Settings

@@ -10,23 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hudi_fast.config.archive_options import ArchiveOptions
-from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.config.clustering_options import ClusteringOptions
-from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.defaults_file import name_source, with_defaults
-from hudi_fast.config.hook_options import HookOptions
-from hudi_fast.config.metrics_options import MetricsOptions
+from hudi_fast.config.monitoring_options import HookOptions, MetricsOptions
 from hudi_fast.config.options import written_options
-from hudi_fast.config.service_options import ServiceOptions
+from hudi_fast.config.rewrite_options import ClusteringOptions, CompactionOptions
+from hudi_fast.config.service_options import ArchiveOptions, CleanOptions, ServiceOptions, TtlOptions
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.sync_options import SyncOptions
-from hudi_fast.config.ttl_options import TtlOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import HudiError
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.failed_writes import FailedWrites, failed_writes
+from hudi_fast.writing.rollback_plan import FailedWrites, failed_writes
 
 __all__ = ["Settings"]
 

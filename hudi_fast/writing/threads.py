@@ -13,11 +13,11 @@ import pyarrow as pa
 from hudi_fast.arrow_input import RowStream, row_stream, to_arrow_table
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.events import Listener, phase
+from hudi_fast.metadata_table.updates.groups import GroupSink, GroupVisitor, run_in_threads, visit_in_order
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
@@ -74,7 +74,7 @@ class ThreadBackend:
         """Apply a function to each unit, the heaviest first."""
         return map_in_threads(plan, units, weights, function)
 
-    def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+    def write_records(self, sources: Sequence[RecordSource], writer: GroupSink) -> list[WriteStat]:
         """Write records of the metadata table."""
         return run_in_threads(sources, writer, self._threads, self._is_local)
 

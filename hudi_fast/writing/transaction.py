@@ -38,22 +38,19 @@ from hudi_fast.events import Completed, completed, note
 from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, has_metadata_folder
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import credentials_advice, has_expired
-from hudi_fast.storage.refusals import refusal_advice
-from hudi_fast.timeline.active import Timeline, load_timeline
-from hudi_fast.timeline.announced_changes import apply_announced
+from hudi_fast.storage.failures import refusal_advice
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
 from hudi_fast.timeline.heartbeat import Heartbeat
-from hudi_fast.timeline.instant import Instant, State, comparable_action
+from hudi_fast.timeline.instants import Instant, State, Timeline, comparable_action, load_timeline
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
-from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.timeline.transition import apply_announced, complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
-from hudi_fast.writing.rollback_plan import pending_rollback_of
+from hudi_fast.writing.rollback_plan import FailedWrites, abandoned_writes, pending_rollback_of
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.unseen_writes import confirm_alone, refuse_unconfirmed, refuse_unseen
 

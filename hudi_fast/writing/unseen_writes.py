@@ -38,15 +38,22 @@ from collections.abc import Iterable, Set
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitStateUnknownError, LockError
 from hudi_fast.events import warn
-from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
+from hudi_fast.metadata_table.updates.rollback import drop_lost_partitions
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.timeline.active import Timeline, listed_instant, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.heartbeat import heartbeats, is_alive
-from hudi_fast.timeline.instant import Instant, State, instant_file_name, instant_from_ms
+from hudi_fast.timeline.instants import (
+    Instant,
+    State,
+    Timeline,
+    instant_file_name,
+    instant_from_ms,
+    listed_instant,
+    load_timeline,
+)
 from hudi_fast.timeline.transition import delete_instant_files, revert_to_inflight
 from hudi_fast.view.table_state import TableState, read_commit
-from hudi_fast.writing.conflicts.touched import FileGroup, groups_of_commit, touched_groups
+from hudi_fast.writing.early_conflicts import FileGroup, groups_of_commit, touched_groups
 from hudi_fast.writing.rollback_plan import rollback_of
 from hudi_fast.writing.session import TableSession
 

@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from hudi_fast.config.hook_options import SqlCheck
+from hudi_fast.config.monitoring_options import SqlCheck
 from hudi_fast.errors import HudiError, ValidationError
 from hudi_fast.reading.dataset import Scan
 from hudi_fast.timeline.commit_metadata import CommitMetadata
-from hudi_fast.timeline.instant import Instant, State, with_state
+from hudi_fast.timeline.instants import Instant, State, with_state
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.session import TableSession
 

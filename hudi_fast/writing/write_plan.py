@@ -21,23 +21,22 @@ import pyarrow as pa
 from hudi_fast.config.file_options import BloomOptions, LogOptions, SizingOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
-from hudi_fast.formats.lance.write import LanceSettings
+from hudi_fast.formats.lance.base_file import LanceSettings
 from hudi_fast.formats.orc.write import OrcSettings
 from hudi_fast.formats.parquet.base_file import ParquetSettings
-from hudi_fast.index.record_index import KeyLocations
+from hudi_fast.index.metadata_lookup import KeyLocations
 from hudi_fast.index.tagging import IndexSettings, SliceMatches
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merging.batched_rows import BatchedRows, take_rows
-from hudi_fast.merging.rules import MergeRules
-from hudi_fast.merging.slice_merge import SliceMerge
-from hudi_fast.metadata_table.indexed_values import IndexedColumn
-from hudi_fast.schema.changes import SchemaChange
+from hudi_fast.merging.row_buffer import BatchedRows, take_rows
+from hudi_fast.merging.rules import MergeRules, SliceMerge
+from hudi_fast.metadata_table.keys import IndexedColumn
+from hudi_fast.schema.evolution import SchemaChange
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, TableView
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.conflicts.early import EarlyDetection
+from hudi_fast.writing.early_conflicts import EarlyDetection
 
 __all__ = [
     "PARTITION_PATH",

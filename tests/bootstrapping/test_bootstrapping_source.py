@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.bootstrapping.source import SourcePartition, folder_schema, list_source, named_fields
+from hudi_fast.bootstrapping.bootstrap_plan import SourcePartition, folder_schema, list_source, named_fields
 from hudi_fast.errors import ConfigError, HudiWarning, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
 

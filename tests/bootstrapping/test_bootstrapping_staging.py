@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.bootstrapping.staging import find_place
+from hudi_fast.bootstrapping.bootstrap import find_place
 from hudi_fast.errors import ConfigError, TableExistsError
 from hudi_fast.storage.base import Storage
 from tests.support.small_tables import options, plain_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hudi_fast.catalogs.described import TypeRules, hive_type, spark_schema
+from hudi_fast.catalogs.entries import TypeRules, hive_type, spark_schema
 from hudi_fast.errors import UnsupportedFeatureError
 
 NEW, OLD = TypeRules(), TypeRules(is_old=True)

@@ -1,6 +1,6 @@
 """Files and pipes of rows in each format.
 
-Module: hudi_fast.cli.row_files.
+Module: hudi_fast.cli.row_output.
 """
 
 from __future__ import annotations

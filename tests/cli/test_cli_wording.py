@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hudi_fast.cli.wording import counted, numeric_columns, readable
+from hudi_fast.cli.render import counted, numeric_columns, readable
 from hudi_fast.reading.inspecting.words import duration_text, size_text
 
 

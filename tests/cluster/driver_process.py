@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.updates import commit as metadata_update
-from hudi_fast.services.cleaning import clean as cleaning
+from hudi_fast.services import clean as cleaning
 from hudi_fast.writing import flow, rollback, transaction
 from tests.cluster.application import TASKS
 

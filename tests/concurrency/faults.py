@@ -30,8 +30,8 @@ from typing import Any
 
 import hudi_fast.locking.table_lock as table_lock_module
 import hudi_fast.timeline.transition as transition_module
-import hudi_fast.writing.failed_writes as failed_writes_module
 import hudi_fast.writing.flow as flow_module
+import hudi_fast.writing.rollback_plan as failed_writes_module
 from hudi_fast.errors import LockError
 from hudi_fast.locking.machine import MachineTurn
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import hudi_fast as hf
-from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
+from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, parse_instant_file
 from hudi_fast.view.table_state import load_state
 from tests.concurrency.faults import WitnessStorage
 from tests.concurrency.script import Event, Teller, rows_seen, run_first, run_script

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitStateUnknownError, HudiError, PostCommitError
-from hudi_fast.timeline.instant import WRITE_ACTIONS
+from hudi_fast.timeline.instants import WRITE_ACTIONS
 from tests.concurrency.faults import WitnessStorage, clock_off, hasty, leased, unmade
 from tests.concurrency.site import Site
 from tests.concurrency.worlds import Op, World

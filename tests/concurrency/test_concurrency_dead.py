@@ -13,7 +13,7 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import heartbeat_path
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.plans import RollbackPlan
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import Instant, ms_from_instant
+from hudi_fast.timeline.instants import Instant, ms_from_instant
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from tests.concurrency.checker import check
 from tests.concurrency.history import Attempt, Done, WriterPool, run_in_processes

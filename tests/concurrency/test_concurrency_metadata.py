@@ -12,7 +12,7 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.updates.commit import log_writer
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.pending import operation_of

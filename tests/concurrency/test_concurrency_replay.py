@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from tests.concurrency.checker import check
 from tests.concurrency.faults import WitnessStorage
 from tests.concurrency.history import Attempt, Done, History, history_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from hudi_fast.config.properties import parse_properties
+from hudi_fast.config.properties_file import parse_properties
 
 
 def stored_properties() -> dict[str, dict[str, str]]:

@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.errors import ConfigError
 
 

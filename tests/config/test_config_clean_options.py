@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from hudi_fast.config.clean_options import CleanOptions
+from hudi_fast.config.service_options import CleanOptions
 from hudi_fast.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hudi_fast.config.clustering_options import ClusteringOptions, allows_updates
+from hudi_fast.config.rewrite_options import ClusteringOptions, allows_updates
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 

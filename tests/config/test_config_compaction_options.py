@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.rewrite_options import CompactionOptions
 from hudi_fast.errors import ConfigError
 
 

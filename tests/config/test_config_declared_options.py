@@ -1,6 +1,6 @@
 """The options that the modules of options declare: one entry per key, found by each spelling, with valid defaults.
 
-Modules: hudi_fast.config.accepted_options, hudi_fast.config.limited_options, hudi_fast.config.transaction_options.
+Modules: hudi_fast.config.accepted_options, hudi_fast.config.accepted_options, hudi_fast.config.concurrency_options.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import TypeGuard
 import pytest
 
 import hudi_fast
-from hudi_fast.config.option_descriptor import Kind, Option
-from hudi_fast.config.option_fields import option_of_field
+from hudi_fast.config.option_fields import Kind, Option, option_of_field
 from hudi_fast.config.options import OPTIONS, find_option
 from hudi_fast.errors import UnsupportedFeatureError
 

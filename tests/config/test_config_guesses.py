@@ -1,6 +1,6 @@
 """Names of other libraries get an error that says what to write.
 
-Module: hudi_fast.config.guesses.
+Module: hudi_fast.config.words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.guesses import MERGE_GUESSES, MODULE_GUESSES, RENAMED, SERVICE_GUESSES, TABLE_GUESSES
+from hudi_fast.config.words import MERGE_GUESSES, MODULE_GUESSES, RENAMED, SERVICE_GUESSES, TABLE_GUESSES
 from hudi_fast.table.services import TableServices
 
 

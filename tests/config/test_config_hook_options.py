@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.hook_options import VALIDATOR_CLASSES, HookOptions, SqlCheck
+from hudi_fast.config.monitoring_options import VALIDATOR_CLASSES, HookOptions, SqlCheck
 
 C, V = "hoodie.write.commit.callback.", "hoodie.precommit.validators"
 EQUALITY, INEQUALITY, SINGLE = VALIDATOR_CLASSES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.config.key_generators import (
+from hudi_fast.config.option_names import (
     class_of_key_generator,
     infer_key_generator,
     key_generator_of_class,

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from hudi_fast.config.option_docs import options_page
+from hudi_fast.config.generated_docs import options_page
 from hudi_fast.config.options import OPTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"

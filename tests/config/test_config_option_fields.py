@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.config.archive_options import ArchiveOptions
-from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.option_fields import OptionValues
 from hudi_fast.config.options import written_options
+from hudi_fast.config.service_options import ArchiveOptions, CleanOptions
 from hudi_fast.errors import ConfigError, HudiWarning
 
 OPTIONS = {"hoodie.clean.commits.retained": "7", "hoodie.keep.max.commits": 40, "hoodie.keep.min.commits": "20"}

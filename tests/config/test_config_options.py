@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.config.option_descriptor import Kind
+from hudi_fast.config.option_fields import Kind
 from hudi_fast.config.options import OPTIONS, find_option, resolve
 from hudi_fast.errors import ConfigError, HudiWarning, UnsupportedFeatureError
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.config.properties import format_properties, parse_properties
+from hudi_fast.config.properties_file import format_properties, parse_properties
 from hudi_fast.errors import CorruptTableError
 from tests.support.examples import examples
 

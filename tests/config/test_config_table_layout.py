@@ -1,8 +1,8 @@
 import pytest
 
+from hudi_fast.config.new_table import create_table_layout
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import NewTable, new_table_properties
-from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.errors import TableExistsError
 from hudi_fast.storage.base import Storage
 

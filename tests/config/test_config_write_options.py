@@ -3,23 +3,18 @@ import pickle
 
 import pytest
 
-from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.bootstrap_options import BootstrapOptions
-from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.config.clustering_options import ClusteringOptions
-from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.engine_options import EngineOptions
 from hudi_fast.config.file_options import BloomOptions, ParquetOptions
-from hudi_fast.config.hook_options import HookOptions
 from hudi_fast.config.index_options import IndexOptions
-from hudi_fast.config.metrics_options import MetricsOptions
+from hudi_fast.config.monitoring_options import HookOptions, MetricsOptions
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
-from hudi_fast.config.service_options import ServiceOptions
+from hudi_fast.config.rewrite_options import ClusteringOptions, CompactionOptions
+from hudi_fast.config.service_options import ArchiveOptions, CleanOptions, ServiceOptions, TtlOptions
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.config.table_options import PartitionSpec, TableOptions
-from hudi_fast.config.ttl_options import TtlOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 

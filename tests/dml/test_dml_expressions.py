@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow.compute import field
 
-from hudi_fast.dml.expressions import check_condition, evaluate, mentioned, parse_value, true_of
+from hudi_fast.dml.assignments import check_condition, evaluate, mentioned, parse_value, true_of
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.expressions.sql_filters import sql_value
 

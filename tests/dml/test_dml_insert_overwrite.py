@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_fast.dml.insert_overwrite import overwrite_options
+from hudi_fast.dml.sql_statements import overwrite_options
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
 OPERATION, PARTITIONS = "hoodie.datasource.write.operation", "hoodie.static.overwrite.partition.paths"

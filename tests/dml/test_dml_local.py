@@ -1,6 +1,6 @@
 """Merges, updates and deletes by condition without Spark.
 
-Modules: hudi_fast.dml.engine, hudi_fast.writing.dml_rows.
+Modules: hudi_fast.dml.target, hudi_fast.writing.dml_rows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from pyarrow.compute import field
 
 import hudi_fast as hf
-from hudi_fast.dml.matching_columns import resolved_spec
+from hudi_fast.dml.assignments import resolved_spec
 from hudi_fast.dml.statement import MergeSpec
 from hudi_fast.formats.log.blocks import HeaderKey
 from hudi_fast.merging.log_scan import visible_blocks
-from hudi_fast.merging.slice_merge import slice_merge
+from hudi_fast.merging.rules import slice_merge
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices

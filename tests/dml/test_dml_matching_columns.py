@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import hudi_fast as hf
 from hudi_fast.cli.main import cli
-from hudi_fast.dml.matching_columns import column_of, resolved_spec
+from hudi_fast.dml.assignments import column_of, resolved_spec
 from hudi_fast.dml.statement import MATCHED, Clause, MergeSpec
 from tests.support.small_tables import listing
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from hudi_fast.config.options import find_option
-from hudi_fast.spark_api.streaming.checkpoints import CHECKPOINT_KEY
+from hudi_fast.spark_api.streaming.exactly_once import CHECKPOINT_KEY
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "streaming.md").read_text(encoding="utf-8")

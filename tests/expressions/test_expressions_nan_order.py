@@ -1,6 +1,6 @@
 """NaN equals NaN and is above every number, whoever asks for rows, and whatever is skipped before they are read.
 
-Modules: hudi_fast.expressions.nan_order, hudi_fast.expressions.arrow_trees.
+Modules: hudi_fast.expressions.arrow_trees, hudi_fast.expressions.arrow_trees.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 import hudi_fast as hf
 from hudi_fast.cli.main import main
 from hudi_fast.expressions.arrow_filters import RowFilter
-from hudi_fast.expressions.arrow_trees import expression_of, tree_of
-from hudi_fast.expressions.nan_order import as_engines_compare, on_safe_bounds
+from hudi_fast.expressions.arrow_trees import as_engines_compare, expression_of, on_safe_bounds, tree_of
 from tests.naive import sql_rows
 from tests.support.examples import examples
 from tests.support.mor_tables import mor_options

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.cleaning.clean_result import CleanResult
+from hudi_fast.services.retention import CleanResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
-from hudi_fast.timeline.active import read_instant_body
+from hudi_fast.timeline.instants import read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import load_state
 from tests.faults.calls import few, interesting

@@ -12,7 +12,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.view.table_state import load_state
 from tests.faults.calls import few, interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage

@@ -1,7 +1,7 @@
 """A service that fails or is killed at any call to storage does not block the writer that runs it: its later writes
 succeed, the service is done or withdrawn, and no rollbacks pile up.
 
-Modules: hudi_fast.services.inline, hudi_fast.services.liveness, hudi_fast.writing.pending_clusterings.
+Modules: hudi_fast.services.inline, hudi_fast.services.running, hudi_fast.writing.pending_clusterings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.heartbeat import heartbeat_path
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult
 from tests.faults import calls as ways

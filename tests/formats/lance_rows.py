@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileFooter
-from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
-from hudi_fast.formats.vectors import vector_type
+from hudi_fast.formats.lance.base_file import LanceSettings, LanceWriter
+from hudi_fast.formats.logical_types import vector_type
 from hudi_fast.storage.base import Storage
 
 __all__ = ["KEYS", "ROWS", "SCHEMA", "UTC", "written"]

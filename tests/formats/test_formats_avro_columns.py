@@ -11,8 +11,7 @@ import pytest
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.columns import Rows, read_record_columns
-from hudi_fast.formats.avro.encode_plan import plan_columns
-from hudi_fast.formats.avro.encoding import measure_record, write_record
+from hudi_fast.formats.avro.encoding import measure_record, plan_columns, write_record
 from hudi_fast.formats.avro.program import plan_rows
 from hudi_fast.formats.avro.types import parse_record
 from tests.naive import avro_rows as naive

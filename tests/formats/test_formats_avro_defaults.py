@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro.defaults import default_array
-from hudi_fast.formats.avro.types import arrow_type, parse_record
+from hudi_fast.formats.avro.types import arrow_type, default_array, parse_record
 
 POINT = {
     "type": "record",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import SchemaMismatchError
-from hudi_fast.formats.avro.encode_plan import WriteItems, WriteLeaf, WriteRecord, WriteUnion, plan_columns
+from hudi_fast.formats.avro.encoding import WriteItems, WriteLeaf, WriteRecord, WriteUnion, plan_columns
 from hudi_fast.formats.avro.types import parse_record
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named
+from hudi_fast.formats.avro.schema import Names, full_name, malformed, member, named
 
 
 @pytest.mark.parametrize(

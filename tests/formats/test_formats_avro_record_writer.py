@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.formats.avro.record_writer import compile_writer
+from hudi_fast.formats.avro.container import compile_writer
 from hudi_fast.timeline import avro_models
 from tests.support.examples import examples
 

@@ -10,7 +10,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from hudi_fast.kernels.avro_cursor import CALL, MAX_CALLS, RETURN
+from hudi_fast.kernels.avro_structure import CALL, MAX_CALLS, RETURN
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import CorruptTableError, FileGoneError
-from hudi_fast.formats.lance.read import open_lance_file
+from hudi_fast.formats.lance.base_file import open_lance_file
 from hudi_fast.formats.orc.read import open_orc_file
 from hudi_fast.storage.base import Storage
 from tests.formats import lance_rows, orc_rows

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.fitting_chunks import MAX_IN_CHUNK, fitting_slices, in_fitting_chunks, joined_chunks
+from hudi_fast.formats.column_limits import MAX_IN_CHUNK, fitting_slices, in_fitting_chunks, joined_chunks
 from hudi_fast.schema.conform import conform
 from hudi_fast.schema.normalize import normalize_input_schema
 

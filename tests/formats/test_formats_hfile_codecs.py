@@ -15,8 +15,8 @@ from hudi_fast.kernels.lz4_blocks import lz4_size
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.formats.hfile.codecs import Codec, decompress
-from hudi_fast.formats.hfile.read import read_hfile
+from hudi_fast.formats.hfile.blocks import Codec, decompress
+from hudi_fast.formats.hfile.reader import read_hfile
 from tests.formats.format_files import real_files
 from tests.naive import hfile as naive
 from tests.untrusted.mutations import mutated

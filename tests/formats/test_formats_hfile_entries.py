@@ -8,8 +8,8 @@ import pytest
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.hfile.blocks import HFileContent
-from hudi_fast.formats.hfile.entries import ordered_entries, read_entries
-from hudi_fast.formats.hfile.index import full_key
+from hudi_fast.formats.hfile.layout import full_key
+from hudi_fast.formats.hfile.reader import ordered_entries, read_entries
 
 FILE = HFileContent.of(b"", "f.hfile", 100)
 

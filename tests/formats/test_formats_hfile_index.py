@@ -15,8 +15,9 @@ from hudi_fast.formats.hfile.blocks import (
     HFileContent,
     encode_block,
 )
-from hudi_fast.formats.hfile.index import (
+from hudi_fast.formats.hfile.layout import (
     KEY_SUFFIX,
+    HFileTrailer,
     data_blocks,
     encode_root,
     full_key,
@@ -25,7 +26,6 @@ from hudi_fast.formats.hfile.index import (
     key_content,
     read_root,
 )
-from hudi_fast.formats.hfile.trailer import HFileTrailer
 
 NOTHING = HFileContent.of(b"", "f.hfile")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.formats.hfile.messages import encode_message, framed, message_fields, unframed
+from hudi_fast.formats.varint import encode_message, framed, message_fields, unframed
 
 FIELDS = st.lists(
     st.tuples(st.integers(1, 2000), st.integers(-(2**63), 2**63 - 1) | st.binary(max_size=300)), max_size=6

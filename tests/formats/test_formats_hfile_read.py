@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.hfile.read import Codec, HFileContent, data_blocks, hfile_arrays, read_hfile, read_trailer
+from hudi_fast.formats.hfile.reader import Codec, HFileContent, data_blocks, hfile_arrays, read_hfile, read_trailer
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import damaged, log_files, real_files

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.hfile.cache import BlockCache
-from hudi_fast.formats.hfile.read import HFileContent, read_trailer
-from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.reader import BlockCache, HFileContent, HFileReader, read_trailer
 from tests.formats.format_files import damaged, real_files
 from tests.naive import hfile as naive
 from tests.naive.hfile_search import java_key

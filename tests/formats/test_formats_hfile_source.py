@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.hfile.blocks import BlockReference
-from hudi_fast.formats.hfile.source import HFileSource
+from hudi_fast.formats.hfile.blocks import BlockReference, HFileSource
 
 KIB = 1024
 BEFORE, SIZE = 10, 600 * KIB

@@ -9,8 +9,7 @@ import pytest
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.blocks import Codec, HFileContent
-from hudi_fast.formats.hfile.messages import encode_message, framed
-from hudi_fast.formats.hfile.trailer import (
+from hudi_fast.formats.hfile.layout import (
     TRAILER_SIZE,
     HFileTrailer,
     encode_file_info,
@@ -18,6 +17,7 @@ from hudi_fast.formats.hfile.trailer import (
     read_file_info,
     read_trailer,
 )
+from hudi_fast.formats.varint import encode_message, framed
 
 TRAILER = HFileTrailer(
     load_on_open_offset=90, index_count=3, index_levels=2, entry_count=77, codec=Codec.GZ, meta_count=1

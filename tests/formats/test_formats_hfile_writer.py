@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.hfile.read import Codec, HFileContent, data_blocks, read_hfile, read_trailer
-from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.reader import Codec, HFileContent, HFileReader, data_blocks, read_hfile, read_trailer
 from hudi_fast.formats.hfile.writer import HFileWriter, encode_hfile
 from tests.formats.format_files import real_files
 from tests.naive import hfile as naive

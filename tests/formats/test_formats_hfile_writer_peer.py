@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.hfile.read import Codec
+from hudi_fast.formats.hfile.reader import Codec
 from hudi_fast.formats.hfile.writer import encode_hfile
 
 DICE = random.Random(3)

@@ -1,7 +1,7 @@
 """Lance base files: rows, ranges of rows, Hudi's keys, types, files on other storage, damage.
 
-Modules: hudi_fast.formats.lance.read, hudi_fast.formats.lance.types, hudi_fast.formats.lance.local_file,
-hudi_fast.formats.lance.decoder, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.write.
+Modules: hudi_fast.formats.lance.base_file, hudi_fast.formats.lance.base_file, hudi_fast.formats.lance.decoding,
+hudi_fast.formats.lance.decoder, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.base_file.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, Hudi
 from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.lance import decoding
-from hudi_fast.formats.lance.read import lance_files, open_lance_file
-from hudi_fast.formats.lance.types import table_schema
-from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
-from hudi_fast.formats.vectors import vector_type
+from hudi_fast.formats.lance.base_file import LanceSettings, LanceWriter, lance_files, open_lance_file, table_schema
+from hudi_fast.formats.logical_types import vector_type
 from hudi_fast.storage.base import Storage
 from tests.formats.lance_rows import ROWS, SCHEMA, UTC, written
 from tests.servers.s3 import S3Server

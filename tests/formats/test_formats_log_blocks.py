@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, FileGoneError, HudiError, UnsupportedFeatureError
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content, scan_log_blocks
-from hudi_fast.formats.log.writer import encode_block
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, encode_block, read_content, scan_log_blocks
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import DistantStorage, damaged, log_files, real_files
 from tests.naive import log_blocks as naive

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.log.kryo_delete_writing import delete_block_of, encode_kryo_deletes
+from hudi_fast.formats.log.delete_block import DeleteRecords, delete_block_of, encode_delete_block, encode_kryo_deletes
 
 PACKAGE = b"org.apache.hudi.common.model."
 

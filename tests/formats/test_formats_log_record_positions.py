@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
-from hudi_fast.formats.log.record_positions import decode_positions, encode_positions
+from hudi_fast.formats.log.delete_block import decode_positions, encode_positions
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import damaged, log_files
 from tests.support.examples import examples

@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
-from hudi_fast.formats.log.writer import LogFileWriter, command_block, encode_block
+from hudi_fast.formats.log.blocks import (
+    BlockType,
+    HeaderKey,
+    LogFileWriter,
+    command_block,
+    encode_block,
+    read_content,
+    scan_log_blocks,
+)
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import log_files, real_files
 from tests.naive import log_blocks as naive

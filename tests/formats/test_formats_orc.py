@@ -1,6 +1,6 @@
 """ORC base files: rows, stripes, Hudi's keys, time zones of writers, damage.
 
-Modules: hudi_fast.formats.orc.timestamps, hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.sections,
+Modules: hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.tail,
 hudi_fast.formats.orc.read.
 """
 
@@ -21,9 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
-from hudi_fast.formats.hfile.messages import encode_message
 from hudi_fast.formats.orc.read import open_orc_file
-from hudi_fast.formats.orc.sections import LZ4, LZO, SNAPPY, ZLIB, ZSTD, Sections
 from hudi_fast.formats.orc.stripe import (
     DICTIONARY_DATA,
     LENGTH,
@@ -32,9 +30,10 @@ from hudi_fast.formats.orc.stripe import (
     StripeStreams,
     parse_stripe_footer,
 )
-from hudi_fast.formats.orc.tail import Stripe, parse_tail
+from hudi_fast.formats.orc.tail import LZ4, LZO, SNAPPY, ZLIB, ZSTD, Sections, Stripe, parse_tail
 from hudi_fast.formats.orc.types import plain_type
 from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
+from hudi_fast.formats.varint import encode_message
 from hudi_fast.storage.base import Storage
 from tests.formats.orc_rows import AT, KEYS, LONG_AGO, PART, ROWS, SCHEMA, UTC, written
 from tests.support.examples import examples

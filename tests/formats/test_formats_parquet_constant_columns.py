@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.formats.parquet.base_file import ParquetReader
-from hudi_fast.formats.parquet.constant_columns import ConstantColumns
+from hudi_fast.formats.parquet.leaf_columns import ConstantColumns
 
 TEXTS = st.sampled_from(["", "a", "b", "é😀", "a" * 100]) | st.none()
 

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.bloom_union import union_filters
+from hudi_fast.formats.bloom_filter import BloomFilter, union_filters
 from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
-from hudi_fast.formats.parquet.row_groups import ParquetFooter, read_footer
+from hudi_fast.formats.parquet.footer import ParquetFooter, read_footer
 from hudi_fast.formats.parquet.thrift_compact import (
     I16,
     I64,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hudi_fast.formats.parquet.dictionary import dictionary_columns
+from hudi_fast.formats.parquet.leaf_columns import dictionary_columns
 
 
 def test_columns_whose_values_repeat_are_chosen() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.required_fields import clear_hidden_nulls, has_required_part, without_hidden_nulls
+from hudi_fast.formats.column_limits import clear_hidden_nulls, has_required_part, without_hidden_nulls
 from hudi_fast.schema.conform import conform
 
 REQUIRED = pa.struct([pa.field("no", pa.int32(), nullable=False)])

@@ -14,7 +14,7 @@ import hudi_fast as hf
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro, avro_to_arrow
 from hudi_fast.formats.avro.types import parse_record, walk_program
-from hudi_fast.formats.type_limits import MAX_PARTS, MAX_UNSTORED, check_type_limits
+from hudi_fast.formats.column_limits import MAX_PARTS, MAX_UNSTORED, check_type_limits
 from hudi_fast.schema.normalize import normalize_input_schema, storable_type
 from tests.support.examples import examples
 

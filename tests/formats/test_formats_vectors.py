@@ -1,4 +1,4 @@
-"""Vectors and blobs: types, bytes, declarations. Module hudi_fast.formats.blobs, too."""
+"""Vectors and blobs: types, bytes, declarations. Module hudi_fast.formats.logical_types, too."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder
 from hudi_fast.formats.avro.schema import arrow_to_avro, avro_to_arrow
-from hudi_fast.formats.blobs import BLOB
-from hudi_fast.formats.vectors import (
+from hudi_fast.formats.logical_types import (
+    BLOB,
     descriptor_of,
     packed,
     stored_rows,

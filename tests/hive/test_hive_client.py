@@ -1,6 +1,6 @@
 """Calls of a Hive metastore, and what happens to them on the way.
 
-Modules: hudi_fast.hive.site.
+Modules: hudi_fast.hive.client.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from typing import Any
 import pytest
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.hive.client import HiveClient, UnknownCallError, hive_module, message_of
-from hudi_fast.hive.site import metastore_addresses, metastore_tls
+from hudi_fast.hive.client import (
+    HiveClient,
+    UnknownCallError,
+    hive_module,
+    message_of,
+    metastore_addresses,
+    metastore_tls,
+)
 from tests.servers.certificates import make_certificates
 from tests.servers.tcp_proxy import tcp_proxy, tls_proxy
 

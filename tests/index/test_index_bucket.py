@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
-from hudi_fast.index.bucket import (
+from hudi_fast.index.buckets import (
     bucket_count,
     bucket_file_id,
     bucket_number,
@@ -18,8 +18,7 @@ from hudi_fast.index.bucket import (
 )
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 from hudi_fast.view.slices import FileSlice
 from tests.index.stored_keys import stored_keys
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.index.consistent import (
+from hudi_fast.index.buckets import (
     FIRST_INSTANT,
     HASH_RANGE,
     HashingMetadata,
@@ -26,8 +26,7 @@ from hudi_fast.index.consistent import (
 )
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 from tests.index.stored_keys import stored_keys
 
 SETTINGS = BucketSettings("CONSISTENT_HASHING", 4, ("id",))

@@ -12,7 +12,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.parquet.base_file import open_base_file
-from hudi_fast.index.metadata_bloom import candidates, keys_inside
+from hudi_fast.index.metadata_lookup import candidates, keys_inside
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, file_keys, match_slice
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.index.record_index import RECORD_INDEX, is_by_partition, locate_keys, usable_index
+from hudi_fast.index.metadata_lookup import RECORD_INDEX, is_by_partition, locate_keys, usable_index
 from hudi_fast.index.tagging import IndexSettings
-from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.layout import IndexDefinition
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage

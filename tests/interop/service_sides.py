@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import HudiError, HudiWarning
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant
 from hudi_fast.timeline.transition import revert_to_inflight
 from hudi_fast.view.table_state import TableState, load_state
 from tests.interop.life_tables import CITY, RETAINED, assert_rows, can_go_back, made, rows_of

@@ -12,7 +12,7 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.instant import WRITE_ACTIONS
+from hudi_fast.timeline.instants import WRITE_ACTIONS
 from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import Sides, after_upsert, data_columns, trip_options, trips

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import read_instant_body
+from hudi_fast.timeline.instants import read_instant_body
 from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata
 from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import MorSides, mor_options

@@ -1,6 +1,6 @@
 """Properties that users keep with a table: real Hudi writes on and keeps them.
 
-Module: hudi_fast.writing.own_properties.
+Module: hudi_fast.writing.alter.
 """
 
 from __future__ import annotations

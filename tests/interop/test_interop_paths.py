@@ -1,6 +1,6 @@
 """Paths and schemas of reads as Apache Hudi takes them: folders of partitions, patterns, columns from paths.
 
-Modules: hudi_fast.reading.read, hudi_fast.spark_api.dropin.actions.
+Modules: hudi_fast.reading.read, hudi_fast.spark_api.dropin.tables.
 """
 
 from __future__ import annotations

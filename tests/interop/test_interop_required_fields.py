@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.formats.required_fields import without_hidden_nulls
+from hudi_fast.formats.column_limits import without_hidden_nulls
 from tests.interop.mor_sides import MorSides
 from tests.interop.sides import after_upsert, trip_options
 from tests.peer.client import RealHudi

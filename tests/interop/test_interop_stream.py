@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark_api.streaming.entry import stream_reader, stream_writer
+from hudi_fast.spark_api.streaming.sink import stream_reader, stream_writer
 from tests.peer.client import RealHudi
 
 COLUMNS = "id string, part string, ts long, number long"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant
 from hudi_fast.timeline.transition import revert_to_inflight
 from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import Sides, after_upsert, trip_options, trips

@@ -14,7 +14,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import other_layout
-from hudi_fast.services.upgrading.timeline import copy_timeline
+from hudi_fast.services.upgrading.move import copy_timeline
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
-from hudi_fast.formats.blobs import BLOB
+from hudi_fast.formats.logical_types import BLOB
 from tests.peer.client import RealHudi
 
 SIZE = 4

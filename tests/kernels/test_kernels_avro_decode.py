@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels import avro_cursor as cursor
+from hudi_fast.kernels import avro_structure as cursor
 from hudi_fast.kernels.avro_decode import (
     COPY_SLACK,
     copy_values,
@@ -15,8 +15,7 @@ from hudi_fast.kernels.avro_decode import (
     read_ints,
     read_longs,
 )
-from hudi_fast.kernels.avro_structure import frame_records, read_branches, walk_values
-from hudi_fast.kernels.avro_text import find_invalid_utf8
+from hudi_fast.kernels.avro_structure import find_invalid_utf8, frame_records, read_branches, walk_values
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ import base64
 import binascii
 
 import pytest
-from hudi_fast.kernels.base64_text import from_base64
+from hudi_fast.kernels.bloom import from_base64
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 import pytest
 from hudi_fast.kernels.bloom import bloom_add, bloom_probe
 from hudi_fast.kernels.gather import gather_varlen, take_two_fixed, take_two_varlen
-from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.kernels.java_hash import string_hash_codes
+from hudi_fast.kernels.hashes import string_hash_codes
+from hudi_fast.kernels.hudi_texts import format_sequence_numbers
 from hudi_fast.kernels.key_table import KeyTable, hash_keys, pick_winners
-from hudi_fast.kernels.radix import radix_order
-from hudi_fast.kernels.seqno import format_sequence_numbers
+from hudi_fast.kernels.sorting import group_rows, radix_order
 
 from tests.naive import curves as naive_curves
 from tests.naive import java_hash as naive_java

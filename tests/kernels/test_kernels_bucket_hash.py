@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON, joined_hashes, list_hashes
+from hudi_fast.kernels.hashes import ANY_COLON, COMMA_AND_COLON, joined_hashes, list_hashes
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,9 +7,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from hudi_fast.kernels.byte_words import byte_words, common_prefix
-from hudi_fast.kernels.curves import hilbert_values, z_values
-from hudi_fast.kernels.radix import radix_order
+from hudi_fast.kernels.sorting import byte_words, common_prefix, hilbert_values, radix_order, z_values
 from hypothesis import given
 from hypothesis import strategies as st
 

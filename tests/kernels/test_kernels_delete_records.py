@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.delete_records import (
+    assemble_deletes,
     copy_values,
+    decimal_items,
     locate_items,
     measure_deletes,
     measure_values,
+    number_items,
     read_decimals,
     read_deletes,
     read_numbers,
+    varlen_items,
 )
-from hudi_fast.kernels.delete_writing import assemble_deletes, decimal_items, number_items, varlen_items
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

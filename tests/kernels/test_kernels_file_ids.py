@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.file_ids import format_file_ids, measure_file_ids, parse_file_ids
+from hudi_fast.kernels.hudi_texts import format_file_ids, measure_file_ids, parse_file_ids
 from hypothesis import given
 from hypothesis import strategies as st
 

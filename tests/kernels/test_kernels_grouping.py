@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.kernels.sorting import group_rows
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.hfile_entries import copy_entries, measure_entries, write_entries
+from hudi_fast.kernels.hfile import copy_entries, measure_entries, write_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

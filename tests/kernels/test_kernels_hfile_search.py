@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.hfile_search import (
+from hudi_fast.kernels.hfile import (
     find_keys,
     find_prefixes,
     first_unordered,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
+from hudi_fast.kernels.hashes import list_hash_combine, string_hash_codes
 from hypothesis import given
 from hypothesis import strategies as st
 

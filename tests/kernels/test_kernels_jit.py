@@ -16,11 +16,11 @@ import pytest
 from hudi_fast.kernels import _cache, _jit, cache_folder, warm_up
 from hudi_fast.kernels._declared import sources_digest
 from hudi_fast.kernels._kernel import Kernel, kernel
-from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
+from hudi_fast.kernels.hashes import list_hash_combine, string_hash_codes
 
 CALL = """
 import numpy as np
-from hudi_fast.kernels.java_hash import list_hash_combine
+from hudi_fast.kernels.hashes import list_hash_combine
 codes = np.array([2**31 - 1, 1], np.int32)
 list_hash_combine(codes, np.array([5, -7], np.int32))
 assert codes.tolist() == [2147483622, 24], codes
@@ -124,7 +124,7 @@ def test_without_a_writable_folder_kernels_compile_in_memory(tmp_path):
 def test_threads_that_call_first_at_once_all_get_the_kernel(tmp_path):
     program = (
         "from concurrent.futures import ThreadPoolExecutor\nimport numpy as np\n"
-        "from hudi_fast.kernels.grouping import group_rows\n"
+        "from hudi_fast.kernels.sorting import group_rows\n"
         "codes = np.array([1, 0, 1], np.int32)\n"
         "with ThreadPoolExecutor(8) as pool:\n"
         "    found = list(pool.map(lambda _: group_rows(codes, 2)[0].tolist(), range(16)))\n"

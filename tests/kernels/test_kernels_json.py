@@ -4,16 +4,18 @@ import struct
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.java_doubles import POWERS, java_doubles
-from hudi_fast.kernels.java_numbers import NUMBER_BYTES, java_numbers
-from hudi_fast.kernels.json_parts import close_objects, fill_joined, measure_joined, put_parts
+from hudi_fast.kernels.java_text import NUMBER_BYTES, POWERS, java_doubles, java_numbers
 from hudi_fast.kernels.json_text import (
     BYTE_LIST_WIDTH,
     base64_quoted,
     byte_lists,
+    close_objects,
+    fill_joined,
     fill_quoted,
     latin_1,
+    measure_joined,
     measure_quoted,
+    put_parts,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st

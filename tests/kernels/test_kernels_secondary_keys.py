@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hudi_fast.kernels.secondary_keys import measure_joined, measure_parts, write_joined, write_parts
+from hudi_fast.kernels.hudi_texts import measure_joined, measure_parts, write_joined, write_parts
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.seqno import format_sequence_numbers
+from hudi_fast.kernels.hudi_texts import format_sequence_numbers
 from hypothesis import given
 from hypothesis import strategies as st
 

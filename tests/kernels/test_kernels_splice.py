@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.splice import check_changes, splice_fixed, splice_varlen
+from hudi_fast.kernels.gather import check_changes, splice_fixed, splice_varlen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

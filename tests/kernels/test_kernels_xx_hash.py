@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xxhash
-from hudi_fast.kernels.xx_hash import xx_hash32, xx_hash64
+from hudi_fast.kernels.hashes import xx_hash32, xx_hash64
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.keys.limits import NO_LIMITS, KeyLimits, limits_of
+from hudi_fast.keys.key_generator import NO_LIMITS, KeyLimits, limits_of
 from hudi_fast.storage.base import Storage
 from tests.support.small_tables import listing
 

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.keys.fixed_times import parse_fixed
 from hudi_fast.keys.joda_pattern import compile_pattern, format_time, parse_time, parser_of
-from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths
+from hudi_fast.keys.timestamps import parse_fixed, timestamp_options, timestamp_paths
 from hudi_fast.keys.zones import zone
 from tests.naive import key_text as naive
 from tests.support.examples import examples

@@ -1,7 +1,7 @@
 """``hf.sql``: statements without Spark.
 
-Modules: hudi_fast.local_sql.names, hudi_fast.local_sql.queries, hudi_fast.local_sql.sql, hudi_fast.dml.dml,
-hudi_fast.dml.merge_into.
+Modules: hudi_fast.local_sql.queries, hudi_fast.local_sql.queries, hudi_fast.local_sql.sql, hudi_fast.dml.dml,
+hudi_fast.dml.sql_statements.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import json
 import os
 import sys
 
-from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.locking.open_provider import open_provider
+from hudi_fast.config.concurrency_options import LockOptions
+from hudi_fast.locking.provider import open_provider
 from hudi_fast.storage.base import Storage
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking.dynamodb import DynamoDbLock
 from hudi_fast.locking.hive_metastore import Metastore
 from hudi_fast.locking.in_storage import StorageLock

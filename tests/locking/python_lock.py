@@ -13,11 +13,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import LockTimeoutError
 from hudi_fast.locking.machine import machine_lock
-from hudi_fast.locking.open_provider import open_provider
-from hudi_fast.locking.provider import LockProvider
+from hudi_fast.locking.provider import LockProvider, open_provider
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import critical_section
 

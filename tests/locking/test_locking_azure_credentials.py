@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking.in_storage import azure_sign_in, lock_storage
 from hudi_fast.storage.base import Storage
 

@@ -2,7 +2,7 @@
 
 What is particular to a kind (formats, names, faults, Apache Hudi beside it) is tested in the module of that kind.
 
-Modules: hudi_fast.locking.provider, hudi_fast.locking.open_provider.
+Modules: hudi_fast.locking.provider, hudi_fast.locking.provider.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking.table_lock import HeldLock, table_lock
 from tests.locking.contention import contend, contend_threads
 from tests.locking.providers import LEASED, LOCK, ON_SERVERS, Provider, held, kinds, open_kind

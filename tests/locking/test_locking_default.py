@@ -1,6 +1,6 @@
 """What excludes writers that name no lock provider, on every kind of storage.
 
-Modules: hudi_fast.locking.open_provider, hudi_fast.locking.machine, hudi_fast.locking.table_lock.
+Modules: hudi_fast.locking.provider, hudi_fast.locking.machine, hudi_fast.locking.table_lock.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking import machine
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, decode_record
 from hudi_fast.locking.machine import machine_lock
-from hudi_fast.locking.open_provider import provider_of
+from hudi_fast.locking.provider import provider_of
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
 from tests.servers.object_stores import start_azurite, start_fake_gcs

@@ -16,13 +16,12 @@ from typing import Any
 import boto3
 import pytest
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.config.properties_file import create_properties
 from hudi_fast.errors import ConfigError, LockError
 from hudi_fast.locking.dynamodb import DynamoDbLock
 from hudi_fast.locking.dynamodb_table import LockItem, open_lock_table
-from hudi_fast.locking.open_provider import open_provider
-from hudi_fast.locking.path_hash import path_hash
+from hudi_fast.locking.provider import open_provider, path_hash
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import LinePeer, python_lock
 from tests.servers.dynamodb import CREDENTIALS

@@ -1,6 +1,6 @@
 """The lock file: who has it, who may take it over, what is left of it, and what a JVM does to it.
 
-Attempts and renewals are those of ``hudi_fast.locking.lock_file``.
+Attempts and renewals are those of ``hudi_fast.locking.file_system``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking.file_system import FileSystemLock, open_file_system_lock
-from hudi_fast.locking.open_provider import open_provider
+from hudi_fast.locking.provider import open_provider
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import LinePeer, contend_threads, python_lock
 from tests.locking.jvm_lock import jvm_lock

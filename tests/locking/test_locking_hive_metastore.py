@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import ConfigError, LockError, UnsupportedFeatureError
 from hudi_fast.locking.hive_metastore import HiveMetastoreLock, LockEntry, LockGoneError, Metastore
-from hudi_fast.locking.open_provider import open_provider
-from hudi_fast.locking.provider import LockProvider
+from hudi_fast.locking.provider import LockProvider, open_provider
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import contend, python_lock
 from tests.locking.jvm_lock import jvm_lock, peer_pyspark_jars

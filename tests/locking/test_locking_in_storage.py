@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hudi_fast as hf
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking import in_storage
 from hudi_fast.locking.in_storage import AUDIT_FOLDER, AUDIT_SWITCH, StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, decode_record, encode_record, is_taken
-from hudi_fast.locking.open_provider import open_provider
+from hudi_fast.locking.provider import open_provider
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import LinePeer, contend_threads, python_lock
 from tests.servers.s3 import S3Server

@@ -7,7 +7,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.locking.path_hash import path_hash
+from hudi_fast.locking.provider import path_hash
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import time
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.locking.open_provider import open_provider
-from hudi_fast.locking.remote_file import RemoteFileLock
+from hudi_fast.config.concurrency_options import LockOptions
+from hudi_fast.locking.file_system import RemoteFileLock
+from hudi_fast.locking.provider import open_provider
 from hudi_fast.storage.base import Storage
 from tests.servers.hdfs import HdfsCluster
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows

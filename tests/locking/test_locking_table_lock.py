@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.locking.file_system import FileSystemLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, decode_record
 from hudi_fast.locking.machine import LOCK_PATH, is_held, machine_lock

@@ -18,12 +18,10 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.config.properties_file import create_properties
 from hudi_fast.errors import ConfigError, LockError
-from hudi_fast.locking.open_provider import open_provider
-from hudi_fast.locking.path_hash import path_hash
-from hudi_fast.locking.provider import LockProvider
+from hudi_fast.locking.provider import LockProvider, open_provider, path_hash
 from hudi_fast.locking.zookeeper import queue_order
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import LinePeer, contend, python_lock
@@ -270,9 +268,9 @@ def test_a_child_of_fork_neither_has_the_lock_nor_takes_it_away(zookeeper):
     settings = properties(zookeeper.url)
     script = """
 import os, sys
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import LockError
-from hudi_fast.locking.open_provider import open_provider
+from hudi_fast.locking.provider import open_provider
 from hudi_fast.storage.base import Storage
 
 options = LockOptions.from_options(eval(sys.argv[1]))

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.locking.open_provider import open_provider
+from hudi_fast.locking.provider import open_provider
 from hudi_fast.storage.base import Storage
 from tests.locking.jvm_lock import peer_pyspark_jars
 from tests.peer.client import PROJECT

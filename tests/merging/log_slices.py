@@ -13,14 +13,11 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, command_block, encode_block
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.log.writer import command_block, encode_block
-from hudi_fast.merging.rules import COMMIT_TIME, EVENT_TIME, MergeRules
-from hudi_fast.merging.slice_merge import SliceMerge
+from hudi_fast.merging.rules import COMMIT_TIME, EVENT_TIME, MergeRules, SliceMerge
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 from hudi_fast.view.file_names import BaseFile, LogFile, base_file_name, log_file_name
 from hudi_fast.view.slices import FileSlice
 

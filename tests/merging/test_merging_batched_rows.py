@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.merging.batched_rows import BatchedRows
 from hudi_fast.merging.gather import gather
+from hudi_fast.merging.row_buffer import BatchedRows
 
 TABLE = pa.table(
     {
@@ -58,7 +58,7 @@ def test_rows_of_one_batch_that_follow_each_other_are_not_copied() -> None:
 
 
 def test_pages_are_released_while_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_fast.merging.batched_rows._RESIDENT", 2 * TABLE.slice(0, 10).nbytes)
+    monkeypatch.setattr("hudi_fast.merging.row_buffer._RESIDENT", 2 * TABLE.slice(0, 10).nbytes)
     released = []
     rows = BatchedRows(cut([0, 10, 20, 30]), lambda: released.append(1))
     assert len(released) == 1  # cutting the rows into batches reads some

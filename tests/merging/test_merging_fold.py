@@ -15,12 +15,10 @@ from hypothesis import given, settings
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.parquet.base_file import ParquetReader
-from hudi_fast.merging.base_merge import entry_replacement, merged_batches
-from hudi_fast.merging.batched_rows import BatchedRows
-from hudi_fast.merging.combine import blend_duplicates, combine, commit_time_deletes
-from hudi_fast.merging.fold import fold
+from hudi_fast.merging.base_merge import entry_replacement, incoming_beats_stored, merged_batches, resolve_matches
+from hudi_fast.merging.fold import blend_duplicates, combine, commit_time_deletes, fold
 from hudi_fast.merging.log_entries import LogEntries
-from hudi_fast.merging.matched_rows import incoming_beats_stored, resolve_matches
+from hudi_fast.merging.row_buffer import BatchedRows
 from hudi_fast.merging.rules import (
     COMMIT_TIME,
     CUSTOM,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hudi_fast.merging.freed_memory import return_freed_bytes, return_freed_memory
+from hudi_fast.merging.row_buffer import return_freed_bytes, return_freed_memory
 
 STATUS = Path("/proc/self/status")
 

@@ -11,17 +11,14 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey
-from hudi_fast.formats.log.record_positions import encode_positions
-from hudi_fast.formats.log.writer import encode_block
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, encode_block
+from hudi_fast.formats.log.delete_block import encode_positions
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.log_scan import visible_blocks
-from hudi_fast.merging.read_entries import read_entries
-from hudi_fast.merging.resolve import resolve_slice
-from hudi_fast.merging.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeRules
-from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.merged_slice import resolve_slice
+from hudi_fast.merging.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeRules, SliceMerge, merge_schema
 from hudi_fast.storage.base import Storage
 from tests.merging.log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, schema_text, slice_of
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.formats.log.delete_block import DeleteRecords
-from hudi_fast.merging.read_entries import DeleteOrdering, convert_delete_ordering
+from hudi_fast.merging.log_entries import DeleteOrdering, convert_delete_ordering
 
 
 def convert(stored: list[pa.Array], kinds: list[pa.DataType], default: list[bool] | None = None) -> DeleteOrdering:

@@ -10,10 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock
-from hudi_fast.formats.log.writer import encode_block
-from hudi_fast.merging.log_rows import LogRowReader
-from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
+from hudi_fast.merging.log_scan import LogRowReader, visible_blocks
 from hudi_fast.storage.base import Storage
 from tests.merging.log_slices import SCHEMA, data, merge_of, schema_text, slice_of
 

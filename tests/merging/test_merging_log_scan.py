@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey
-from hudi_fast.formats.log.writer import encode_block
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_fast.merging.log_scan import visible_blocks
-from hudi_fast.merging.slice_merge import SliceMerge
+from hudi_fast.merging.rules import SliceMerge
 from tests.merging.log_slices import Log, data, deletes, merge_of, rollback, slice_of
 
 

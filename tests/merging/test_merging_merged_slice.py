@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import log_rows, merged_rows
-from hudi_fast.merging.rules import CUSTOM, MergeRules
-from hudi_fast.merging.slice_merge import merge_schema
+from hudi_fast.merging.rules import CUSTOM, MergeRules, merge_schema
 from tests.merging.log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, slice_of
 
 WANTED = pa.schema({"id": pa.string(), "text": pa.string()})

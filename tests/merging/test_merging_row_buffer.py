@@ -2,7 +2,7 @@
 
 How tasks of writes use such a file is tested in tests/spark.
 
-Modules: hudi_fast.merging.row_buffer, hudi_fast.merging.read_entries.
+Modules: hudi_fast.merging.row_buffer, hudi_fast.merging.log_entries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.merging.batched_rows import BatchedRows
+from hudi_fast.merging.row_buffer import BatchedRows
 from tests.support.golden import Golden, golden_names
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import plain_rows, table_rows
@@ -29,7 +29,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[int]
     folder = tmp_path / "local"
     folder.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
-    monkeypatch.setattr("hudi_fast.merging.read_entries.LOG_BUDGET", 0)
+    monkeypatch.setattr("hudi_fast.merging.log_entries.LOG_BUDGET", 0)
     take = BatchedRows.take
 
     def counted(self: BatchedRows, rows: pa.Array, columns: list[str] | None = None) -> pa.Table:
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
     settings = mor_options()
     for ts in range(2):
         hf.write(plain_rows(range(10), ts=ts), tmp_path / "t", settings)
-    monkeypatch.setattr("hudi_fast.merging.read_entries.LOG_BUDGET", 0)
+    monkeypatch.setattr("hudi_fast.merging.log_entries.LOG_BUDGET", 0)
     monkeypatch.setattr("hudi_fast.merging.row_buffer.spool_folder", lambda: str(tmp_path / "missing"))
     with pytest.raises(OSError, match=r"Log rows of a file slice of .*/t beyond 128 MiB .*missing, which cannot be"):
         hf.HudiTable.open(tmp_path / "t").to_arrow()

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_fast.errors import SchemaMismatchError
 from hudi_fast.formats.parquet.base_file import open_base_file
-from hudi_fast.merging.stored_columns import stored_batches, stored_table
+from hudi_fast.merging.base_merge import stored_batches, stored_table
 from hudi_fast.storage.base import Storage
 
 STORED = pa.table({"a": pa.array(range(10), pa.int32()), "b": [f"t{number}" for number in range(10)]})

@@ -8,18 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.formats.hfile.read import read_hfile
+from hudi_fast.formats.hfile.reader import read_hfile
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.formats.log.delete_block import decode_delete_block
-from hudi_fast.merging.slice_merge import slice_merge
-from hudi_fast.metadata_table.definitions import load_definitions
-from hudi_fast.metadata_table.layout import kind_of
+from hudi_fast.merging.rules import slice_merge
+from hudi_fast.metadata_table.layout import kind_of, load_definitions
 from hudi_fast.metadata_table.records import RECORD_SCHEMA, decode_records
 from hudi_fast.metadata_table.stat_values import indexed_columns
 from hudi_fast.metadata_table.table import MetadataTable, open_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSource
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.instants import Timeline
 from hudi_fast.view.table_state import load_state, table_schema
 
 Rows = dict[str, list[dict[str, Any]]]

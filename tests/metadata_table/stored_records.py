@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hudi_fast.formats.hfile.read import read_hfile
-from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.reader import HFileReader, read_hfile
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.storage.base import Storage
 

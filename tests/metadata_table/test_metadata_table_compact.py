@@ -15,8 +15,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.records import RECORD_SCHEMA, decode_records
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.metadata_table.updates.compact import OutOfOrderError, all_entries, compacted_entries
-from hudi_fast.metadata_table.updates.maintain import compact_metadata
+from hudi_fast.metadata_table.updates.maintain import OutOfOrderError, all_entries, compact_metadata, compacted_entries
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.writing.threads import ThreadBackend

@@ -10,7 +10,7 @@ import pytest
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.metadata_table.definitions import (
+from hudi_fast.metadata_table.layout import (
     DEFINITIONS_PATH,
     IndexDefinition,
     index_version,

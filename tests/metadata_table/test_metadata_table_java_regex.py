@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_fast.metadata_table.updates.java_regex import extract, java_pattern, replace, split
-from hudi_fast.metadata_table.updates.spark_times import Unknown
+from hudi_fast.metadata_table.updates.spark_text import Unknown, extract, java_pattern, replace, split
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import HudiWarning
-from hudi_fast.metadata_table import lister as lister_module
-from hudi_fast.metadata_table.lister import MetadataLister
-from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table import state as lister_module
+from hudi_fast.metadata_table.state import MetadataLister, metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from tests.support.golden import Golden, golden_names

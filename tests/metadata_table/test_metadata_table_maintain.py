@@ -15,7 +15,7 @@ from hudi_fast.metadata_table.updates.maintain import (
     compaction_due,
     finish_pending_metadata,
 )
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import read_commit
 from hudi_fast.writing.threads import ThreadBackend

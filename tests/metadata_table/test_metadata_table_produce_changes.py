@@ -12,13 +12,13 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.parquet.column_ranges import ColumnRange
-from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.keys import bloom_key, column_stats_key
+from hudi_fast.metadata_table.layout import IndexDefinition
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
-from hudi_fast.metadata_table.table_delta import AddedFile, change_of_clean, delta_of_commit
-from hudi_fast.metadata_table.updates.column_ranges import in_types, ranges_of_added
+from hudi_fast.metadata_table.state import AddedFile, change_of_clean, delta_of_commit
 from hudi_fast.metadata_table.updates.produce import sources_of_delta, sources_of_table
+from hudi_fast.metadata_table.updates.produce_stats import in_types, ranges_of_added
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.view.table_state import read_commit

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.metadata_table.layout import group_numbers
+from hudi_fast.metadata_table.updates.groups import run_in_threads
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords
 from hudi_fast.metadata_table.updates.record_bins import Entries
-from hudi_fast.metadata_table.updates.runner import run_in_threads
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 Pairs = list[tuple[str, bytes | None]]

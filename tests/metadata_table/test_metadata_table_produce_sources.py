@@ -9,16 +9,13 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.keys import NON_PARTITIONED, bloom_key, column_stats_key
+from hudi_fast.metadata_table.layout import IndexDefinition
 from hudi_fast.metadata_table.records import ALL_PARTITIONS
-from hudi_fast.metadata_table.table_delta import AddedFile
-from hudi_fast.metadata_table.updates.produce_base import ProducerContext
-from hudi_fast.metadata_table.updates.produce_bloom import BloomOfFiles, BloomOfRemoved
+from hudi_fast.metadata_table.state import AddedFile
+from hudi_fast.metadata_table.updates.produce_base import BloomOfFiles, BloomOfRemoved, FilesOfTable, ProducerContext
 from hudi_fast.metadata_table.updates.produce_expression import ExpressionOfPartition, check_expression
-from hudi_fast.metadata_table.updates.produce_files import FilesOfTable
-from hudi_fast.metadata_table.updates.produce_records import KeysOfSlice
-from hudi_fast.metadata_table.updates.produce_secondary import PairsOfSlice, check_secondary
+from hudi_fast.metadata_table.updates.produce_records import KeysOfSlice, PairsOfSlice, check_secondary
 from hudi_fast.metadata_table.updates.produce_stats import StatsOfFiles, StatsOfRemoved, files_of_slices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import base_file_name, log_file_name

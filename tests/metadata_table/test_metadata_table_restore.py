@@ -9,7 +9,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.metadata_table.updates.restore import drop_lost_partitions, lost_partitions
+from hudi_fast.metadata_table.updates.rollback import drop_lost_partitions, lost_partitions
 from hudi_fast.storage.base import Storage
 from tests.support.small_tables import options, plain_rows
 

@@ -13,7 +13,7 @@ from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.maintain import finish_pending_metadata
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.timeline.plans import decode_rollback_metadata, decode_rollback_plan
 from hudi_fast.writing.threads import ThreadBackend
 from tests.metadata_table.stored_metadata import (

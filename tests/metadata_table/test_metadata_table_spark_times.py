@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from hudi_fast.metadata_table.updates.spark_times import Unknown, print_pattern, read_dates, read_moments, read_pattern
+from hudi_fast.metadata_table.updates.spark_text import Unknown, print_pattern, read_dates, read_moments, read_pattern
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -15,7 +15,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiWarning
 from hudi_fast.metadata_table.table import MetadataTable, metadata_storage, open_metadata
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.instants import load_timeline
 from tests.support.golden import Golden
 
 Unzip = Callable[[str], Golden]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta, change_of_clean
+from hudi_fast.metadata_table.state import AddedFile, TableDelta, change_of_clean
 
 
 def added(partition: str, name: str) -> AddedFile:

@@ -9,8 +9,7 @@ import pytest
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table.table import distrust_of, missing_writes, unknown_commit
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import SOLO_TIME, Instant, State
+from hudi_fast.timeline.instants import SOLO_TIME, Instant, State, Timeline
 
 
 def time(number: int) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hudi_fast.metadata_table.flat import COLUMN_STATS
 from hudi_fast.metadata_table.fold import widen
+from hudi_fast.metadata_table.records import COLUMN_STATS
 from hudi_fast.metadata_table.stat_values import STAT_VALUE
 
 

@@ -1,6 +1,6 @@
 """OpenTelemetry spans of the phases, with OpenTelemetry's own tracer.
 
-Module: hudi_fast.monitoring.spans.
+Module: hudi_fast.monitoring.metrics.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ FORMATS = (
     ),
     Mutant(
         name="formats-last-key-of-an-hfile-is-not-found",
-        file="kernels/hfile_search.py",
+        file="kernels/hfile.py",
         before="end = begin if _compare(index_data, at, length, data, start, size) == 0 else begin - 1",
         after="end = begin - 1",
         harm="The metadata table misses its last key, and a file or a record with it.",

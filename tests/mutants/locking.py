@@ -25,7 +25,7 @@ LOCKING = (
     ),
     Mutant(
         name="locking-lock-file-is-trusted-to-its-expiry",
-        file="hudi_fast/locking/lock_file.py",
+        file="hudi_fast/locking/file_system.py",
         before="time.monotonic() > self._confirmed + self._expire / 2",
         after="time.monotonic() > self._confirmed + self._expire",
         harm="A writer that was suspended commits although another one may take its lock file at any moment.",

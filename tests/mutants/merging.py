@@ -49,7 +49,7 @@ MERGING = (
     ),
     Mutant(
         name="merging-default-delete-loses-to-stored-row",
-        file="hudi_fast/merging/matched_rows.py",
+        file="hudi_fast/merging/base_merge.py",
         before="return compare(incoming, stored) | (deletes & default_ordering)",
         after="return compare(incoming, stored)",
         harm="A delete without an ordering value does not delete the stored row.",
@@ -57,7 +57,7 @@ MERGING = (
     ),
     Mutant(
         name="merging-repeated-positions-are-dealt-out-again",
-        file="hudi_fast/merging/read_entries.py",
+        file="hudi_fast/merging/log_entries.py",
         before=(
             "            if len(found) == part.count:  # repeated positions are stored once and cannot be assigned to "
             "entries\n"
@@ -72,7 +72,7 @@ MERGING = (
     ),
     Mutant(
         name="merging-positions-of-another-base-file-count",
-        file="hudi_fast/merging/read_entries.py",
+        file="hudi_fast/merging/log_entries.py",
         before=("if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:"),
         after="if text:",
         harm="After a compaction a log record overwrites the row of another key.",

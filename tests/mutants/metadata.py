@@ -9,7 +9,7 @@ __all__ = ["METADATA"]
 METADATA = (
     Mutant(
         name="metadata-build-lists-empty-files",
-        file="hudi_fast/metadata_table/updates/produce_files.py",
+        file="hudi_fast/metadata_table/updates/produce_base.py",
         before="    return entry.size > 0\n",
         after="    return True\n",
         harm="A new metadata table lists an empty file, with which release 0.15 of Apache Hudi cannot read it.",
@@ -99,7 +99,7 @@ METADATA = (
     ),
     Mutant(
         name="metadata-ranges-of-a-complete-clustering-need-a-mark",
-        file="hudi_fast/index/consistent.py",
+        file="hudi_fast/index/buckets.py",
         before="if one == FIRST_INSTANT or one in marked or one in complete]",
         after="if one == FIRST_INSTANT or one in marked]",
         harm="Rows go to replaced buckets if the process died between a clustering's commit and its mark.",

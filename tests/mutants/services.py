@@ -9,7 +9,7 @@ __all__ = ["SERVICES"]
 SERVICES = (
     Mutant(
         name="services-compaction-takes-groups-of-a-clustering",
-        file="hudi_fast/services/compaction/compact_plan.py",
+        file="hudi_fast/services/compact_plan.py",
         before="taken = {*pending, *view.pending_groups}",
         after="taken = {*pending}",
         harm="A compaction and a clustering rewrite one file group, and the rows are stored twice.",
@@ -17,7 +17,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-compaction-leaves-new-keys-out-of-the-bloom-filter",
-        file="hudi_fast/services/compaction/slices.py",
+        file="hudi_fast/services/merge_slices.py",
         before="output.footer.add(table.column(RECORD_KEY).combine_chunks())",
         after="output.footer.carry(table.column(RECORD_KEY))",
         harm="With bloom filters a query for a key skips the base file to which a compaction brought the key.",
@@ -25,7 +25,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-writes-since-are-counted-by-requested-time",
-        file="hudi_fast/services/compaction/triggers.py",
+        file="hudi_fast/services/compact_plan.py",
         before="if one.requested != start.requested and (one.completion or one.requested) > start.requested",
         after="if one.requested > start.requested",
         harm="A clustering completes although a write changed its rows, and that write is lost.",
@@ -36,7 +36,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-clean-deletes-the-slice-of-the-earliest-commit",
-        file="hudi_fast/services/cleaning/retention.py",
+        file="hudi_fast/services/retention.py",
         before="return slices[seen + 1 :]",
         after="return slices[max(seen, 1) :]",
         harm="A query as of the earliest retained commit misses rows.",
@@ -44,7 +44,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-clean-deletes-what-a-compaction-is-to-read",
-        file="hudi_fast/services/cleaning/retention.py",
+        file="hudi_fast/services/retention.py",
         before="if begins is not None and slice_.begins >= begins:",
         after="if begins is not None and slice_.begins > begins:",
         harm="A pending compaction fails for good because the files of its plan are gone.",
@@ -52,7 +52,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-clean-deletes-folders-of-pending-writes",
-        file="hudi_fast/services/cleaning/clean.py",
+        file="hudi_fast/services/clean.py",
         before="    if timeline.pending_writes:\n        return []\n",
         after="",
         harm="A concurrent insert into a partition that a clean empties is not listed by the metadata table.",
@@ -60,7 +60,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-archive-forgets-replaced-files",
-        file="hudi_fast/services/archiving/archive.py",
+        file="hudi_fast/services/archive.py",
         before="bound = _replaced_files_left(state, plan.instants)",
         after="bound = None",
         harm="Rows that an overwrite or a clustering replaced are read again once it is archived.",
@@ -68,7 +68,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-archive-deletes-before-it-writes",
-        file="hudi_fast/services/archiving/archive.py",
+        file="hudi_fast/services/archive.py",
         before=(
             "        written += len(append_archive(storage, config, rows, options, require_lock))\n"
             "        require_lock()\n"
@@ -92,7 +92,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-restore-undoes-the-oldest-first",
-        file="hudi_fast/services/recovery/restore_plan.py",
+        file="hudi_fast/services/restore.py",
         before='completed.sort(key=lambda one: (one.completion or "", one.requested), reverse=True)',
         after='completed.sort(key=lambda one: (one.completion or "", one.requested))',
         harm="A restore that is interrupted leaves later writes without the earlier ones that they build on.",
@@ -100,7 +100,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-upgrade-moves-commits-behind-a-compaction",
-        file="hudi_fast/services/upgrading/timeline.py",
+        file="hudi_fast/services/upgrading/move.py",
         before="completion = _moved(following, -1)",
         after="completion = _moved(following, 1)",
         harm="After an upgrade to version 8 log rows are merged with a base file that has them already.",

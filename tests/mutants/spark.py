@@ -9,7 +9,7 @@ __all__ = ["SPARK"]
 SPARK = (
     Mutant(
         name="spark-lanes-forget-bucket-counts-of-partitions",
-        file="hudi_fast/spark/writing/bucketed.py",
+        file="hudi_fast/spark/writing/unrouted_plans.py",
         before="buckets = bucket_of_keys(here, settings, path)",
         after="buckets = bucket_of_keys(here, settings)",
         harm="Two tasks write to one bucket of a partition with its own number of buckets, and the write fails.",
@@ -17,7 +17,7 @@ SPARK = (
     ),
     Mutant(
         name="spark-partitions-share-new-buckets",
-        file="hudi_fast/spark/writing/buckets.py",
+        file="hudi_fast/spark/writing/workload.py",
         before="        first += max(0, one.new_files - 1)\n",
         after="        first += 1\n",
         harm="Rows of two partitions are in one bucket, and a task writes them to the wrong partition or fails.",
@@ -49,7 +49,7 @@ SPARK = (
     ),
     Mutant(
         name="spark-shows-log-rows-that-lost",
-        file="hudi_fast/spark/reading/merged_scan.py",
+        file="hudi_fast/spark/reading/scan.py",
         before="if scan.merge is not None and scan.merge.rules.compares:",
         after="if scan.merge is not None and not scan.merge.rules.compares:",
         harm="A query on Spark returns late log records beside the stored rows that beat them.",

@@ -9,7 +9,7 @@ __all__ = ["TIMELINE"]
 TIMELINE = (
     Mutant(
         name="timeline-savepoint-begins-the-active-timeline",
-        file="hudi_fast/timeline/active.py",
+        file="hudi_fast/timeline/instants.py",
         before="first = min((time for time in writes if time not in saved), default=min(writes, default=None))",
         after="first = min(writes, default=None)",
         harm="If archiving leaves out a savepoint, the rows of archived writes after it are not read.",
@@ -17,7 +17,7 @@ TIMELINE = (
     ),
     Mutant(
         name="timeline-overlapping-compactions-are-mistaken",
-        file="hudi_fast/timeline/active.py",
+        file="hudi_fast/timeline/instants.py",
         before="any(one > compaction and start <= end for one, start in begun)",
         after="any(one > compaction and start > end for one, start in begun)",
         harm="On a table of version 6 keys that were logged while a compaction ran are inserted a second time.",
@@ -25,7 +25,7 @@ TIMELINE = (
     ),
     Mutant(
         name="timeline-new-times-ignore-completion-times",
-        file="hudi_fast/timeline/active.py",
+        file="hudi_fast/timeline/instants.py",
         before='for time in (i.requested, i.completion or "")',
         after="for time in (i.requested,)",
         harm="A write after the clock was set back has a time before that of a complete write.",
@@ -49,7 +49,7 @@ TIMELINE = (
     ),
     Mutant(
         name="timeline-archive-leaves-out-the-end-of-a-file",
-        file="hudi_fast/timeline/archive/lsm_reader.py",
+        file="hudi_fast/timeline/archive/lsm_archive.py",
         before="self.last >= begin",
         after="self.last > begin",
         harm="The completion time of an archived write is unknown, so its log rows may be lost.",

@@ -41,7 +41,7 @@ WRITING = (
     ),
     Mutant(
         name="writing-repeated-stored-key-names-one-row",
-        file="hudi_fast/writing/key_places.py",
+        file="hudi_fast/writing/located.py",
         before="places.stored[np.flatnonzero(again) - 1] = UNKNOWN_ROW",
         after="places.stored[np.flatnonzero(again)] = UNKNOWN_ROW",
         harm="If a base file holds a key twice, an upsert on Spark changes only one of the two rows.",
@@ -49,7 +49,7 @@ WRITING = (
     ),
     Mutant(
         name="writing-every-log-block-has-the-first-positions",
-        file="hudi_fast/writing/append.py",
+        file="hudi_fast/writing/log_file.py",
         before="_headers(plan, work.slice, rows[part])",
         after="_headers(plan, work.slice, rows[: block.rows])",
         harm="Apache Hudi, which trusts record positions, merges several log blocks into rows of other keys.",
@@ -85,9 +85,9 @@ WRITING = (
     ),
     Mutant(
         name="writing-conflicts-with-older-requests-pass",
-        file="hudi_fast/writing/conflicts/resolve.py",
-        before="if one.requested not in seen]",
-        after="if one.requested > own.requested]",
+        file="hudi_fast/writing/conflicts.py",
+        before="now.writes() if one.requested not in seen]",
+        after="now.writes() if one.requested > own.requested]",
         harm="Of two concurrent updates of one row the first to complete is lost without an error.",
         near=("tests/writing/test_writing_conflicts.py",),
     ),

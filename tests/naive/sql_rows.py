@@ -1,4 +1,4 @@
-"""The truth value of a SQL comparison for one row: the slow twin of :mod:`hudi_fast.expressions.comparing`.
+"""The truth value of a SQL comparison for one row: the slow twin of :mod:`hudi_fast.expressions.sql_values`.
 
 Values are Python's: int, float, Decimal, None. Each comparison is made of fractions or of doubles, never of Arrow.
 """

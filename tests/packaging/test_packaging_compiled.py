@@ -1,6 +1,6 @@
 """A wheel with compiled kernels: it needs no numba where it runs, and a library that does not fit is not used.
 
-Modules: hudi_fast.kernels._ahead, hudi_fast.kernels._library.
+Modules: hudi_fast.kernels._ahead, hudi_fast.kernels._kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from hudi_fast.kernels._ahead import processor_level
-from hudi_fast.kernels._library import compiled
+from hudi_fast.kernels._kernel import compiled
 
 from tests.packaging.builds import CHECKOUT, build_wheel, leave_few_kernels, run
 from tests.packaging.test_packaging_wheel import QUICK_START
@@ -30,7 +30,7 @@ import logging, sys
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout, format="%(message)s")
 logging.getLogger("numba").setLevel(logging.WARNING)
 import numpy as np
-from hudi_fast.kernels.java_hash import list_hash_combine
+from hudi_fast.kernels.hashes import list_hash_combine
 
 codes = np.array([2**31 - 1, 1], np.int32)
 list_hash_combine(codes, np.array([5, -7], np.int32))
@@ -41,7 +41,7 @@ ARGUMENTS = """
 import sys
 import numpy as np
 from hudi_fast.kernels import _library
-from hudi_fast.kernels.java_hash import list_hash_combine
+from hudi_fast.kernels.hashes import list_hash_combine
 
 known = _library._knows_arrays()
 if sys.argv[1] == "unknown":

@@ -1,4 +1,4 @@
-"""Blob columns: written, kept, read, and their bytes; module hudi_fast.formats.blobs."""
+"""Blob columns: written, kept, read, and their bytes; module hudi_fast.formats.logical_types."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.formats.blobs import BLOB
+from hudi_fast.formats.logical_types import BLOB
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.instants import load_timeline
 from hudi_fast.view.table_state import load_state, table_avro
 from tests.support.small_tables import options, table_rows
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.reading.incremental import cdc, cdc_images
+from hudi_fast.reading.incremental import cdc, cdc_units
 from hudi_fast.reading.incremental.cdc import change_options, changes_batches, changes_table, plan_query
 from hudi_fast.reading.incremental.cdc_units import CdcCase
 from hudi_fast.storage.base import Storage
@@ -150,7 +150,7 @@ def test_images_that_nobody_asks_for_are_not_made(
     life(tmp_path / "t", cdc_options(kind, mode))
     table = hf.HudiTable.open(tmp_path / "t")
     whole = table.cdc("earliest")
-    for module in (cdc_images, cdc):
+    for module in (cdc_units, cdc):
         monkeypatch.setattr(module, "json_rows", None)
     found = table.cdc("earliest", columns=["op", "ts_ms"])
     assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, whole.select(["op", "ts_ms"]).to_pylist()))

@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from hudi_fast.reading.incremental import cdc_images
-from hudi_fast.reading.incremental.cdc_images import CHANGE_SCHEMA, change_batch, images
+from hudi_fast.reading.incremental import cdc_units
+from hudi_fast.reading.incremental.cdc_units import CHANGE_SCHEMA, change_batch, images
 
 ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, None], pa.int32())})
 
@@ -19,7 +19,7 @@ def test_an_image_is_the_json_of_a_row() -> None:
 
 
 def test_images_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdc_images, "_PIECE_ROWS", 2)
+    monkeypatch.setattr(cdc_units, "_PIECE_ROWS", 2)
     pieces = list(images(pa.concat_tables([ROWS] * 3).combine_chunks()))
     assert [len(piece) for piece in pieces] == [2, 2, 2]
 

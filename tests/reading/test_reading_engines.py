@@ -185,7 +185,7 @@ def test_what_is_pushed_down_is_true_wherever_polars_says_so(predicate: pl.Expr)
     pushed = arrow_condition(predicate, every.schema)
     wanted = pl.from_arrow(every).with_row_index("at").filter(predicate)["at"].to_list()  # type: ignore[union-attr, call-overload]
     if pushed is not None:
-        from hudi_fast.expressions.nan_order import as_engines_compare
+        from hudi_fast.expressions.arrow_trees import as_engines_compare
 
         kept = every.append_column("at", pa.array(range(every.num_rows)))
         kept = kept.filter(as_engines_compare(pushed, every.schema))

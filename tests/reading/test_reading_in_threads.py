@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from hudi_fast.reading import in_threads as in_threads_module
-from hudi_fast.reading.in_threads import in_threads
+from hudi_fast.reading import scan as in_threads_module
+from hudi_fast.reading.scan import in_threads
 
 
 def batch(number: int) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ HALF_READ = """
 import time
 import numpy as np, pyarrow as pa, pyarrow.compute as pc
 from hudi_fast.reading import in_threads as in_threads_module
-from hudi_fast.reading.in_threads import in_threads
+from hudi_fast.reading.scan import in_threads
 
 def read(unit):
     values = pa.array(np.random.default_rng(unit).random(200_000))

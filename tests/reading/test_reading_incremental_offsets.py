@@ -6,9 +6,9 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
-from hudi_fast.reading.incremental.offsets import BatchLimits, newest_readable, next_offset
+from hudi_fast.reading.incremental.commit_range import BatchLimits, newest_readable, next_offset
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows, rows_of
 

@@ -8,8 +8,13 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.inspecting.stats import stats_table
-from hudi_fast.reading.inspecting.table import current_slices, files_table, partitions_table, small_files
+from hudi_fast.reading.inspecting.contents import (
+    current_slices,
+    files_table,
+    partitions_table,
+    small_files,
+    stats_table,
+)
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState
 from tests.support.small_tables import options, plain_rows

@@ -13,8 +13,7 @@ import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.expressions.arrow_filters import RowFilter
 from hudi_fast.formats.log.blocks import HeaderKey
-from hudi_fast.merging.rules import CUSTOM, MergeRules
-from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.rules import CUSTOM, MergeRules, SliceMerge, merge_schema
 from hudi_fast.reading.scan import ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
-from hudi_fast.reading.partition_names import partitions_of_clause
+from hudi_fast.reading.prune import partitions_of_clause
 
 PATHS = ["day=1/city=Oslo", "day=1/city=a%2Fb", "day=2/city=Oslo", "day=2/city=__HIVE_DEFAULT_PARTITION__"]
 

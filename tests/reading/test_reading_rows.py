@@ -9,7 +9,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.parquet.base_file import ParquetReader
-from hudi_fast.reading.rows import count_rows, first_rows
+from hudi_fast.reading.dataset import count_rows, first_rows
 from hudi_fast.reading.scan import plan_scan
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import OPTIONS, plain_rows

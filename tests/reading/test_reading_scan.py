@@ -16,7 +16,7 @@ from pyarrow.compute import field
 
 import hudi_fast as hf
 from benchmarks.scale.tables import ROWS_PER_FILE, TableSize, add_logs, make_table, partition_name
-from hudi_fast.metadata_table import lister as lister_module
+from hudi_fast.metadata_table import state as lister_module
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading import scan as scan_module
 from hudi_fast.reading.scan import ScanPlan, asked_rows, plan_scan, whole_scan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_fast.index.tagging import BucketSettings
-from hudi_fast.reading.skipping.buckets import bucket_settings
+from hudi_fast.reading.skipping.keys import bucket_settings
 
 COMPLETE = {"hoodie.index.type": "bucket", "hoodie.bucket.index.num.buckets": "8"}
 

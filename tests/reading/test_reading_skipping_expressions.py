@@ -12,7 +12,7 @@ import pytest
 from pyarrow.compute import field
 
 from hudi_fast.expressions.arrow_filters import parse_filter
-from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.layout import IndexDefinition
 from hudi_fast.reading.skipping.expressions import filtered_expressions, indexed_expressions
 
 SCHEMA = pa.schema({"text": pa.string(), "day": pa.date32(), "n": pa.int64()})

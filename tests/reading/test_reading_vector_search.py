@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.formats.vectors import vector_type
+from hudi_fast.formats.logical_types import vector_type
 from tests.naive.vector_distances import distance
 from tests.support.small_tables import options, table_rows
 

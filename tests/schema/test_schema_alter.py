@@ -19,10 +19,8 @@ from hudi_fast.schema.alter import (
     SetNullable,
     altered,
 )
-from hudi_fast.schema.cast import read_cast, stored_cast
-from hudi_fast.schema.internal import InternalSchema, with_path
-from hudi_fast.schema.internal_types import arrow_schema, internal_schema
-from hudi_fast.schema.promotion import can_alter, can_promote
+from hudi_fast.schema.cast import can_alter, can_promote, read_cast, stored_cast
+from hudi_fast.schema.internal import InternalSchema, arrow_schema, internal_schema, with_path
 
 TABLE = pa.schema(
     [

@@ -1,6 +1,6 @@
 """Tables whose columns were altered: read, written to, compacted, clustered, filtered, taken back.
 
-Modules: hudi_fast.writing.schema_commit.
+Modules: hudi_fast.writing.table_schema.
 """
 
 from __future__ import annotations

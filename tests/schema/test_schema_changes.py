@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hudi_fast.schema.changes import SchemaChange, schema_changes
+from hudi_fast.schema.evolution import SchemaChange, schema_changes
 
 BEFORE = pa.schema(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_fast.schema.dotted import dotted_values, find_dotted
+from hudi_fast.schema.names import dotted_values, find_dotted
 
 PLACES = pa.array([{"x": 1, "y": {"z": "a"}}, None, {"x": None, "y": None}, {"x": 4, "y": {"z": "d"}}])
 ROWS = pa.table({"id": pa.array([1, 2, 3, 4]), "place": PLACES, "a.b": pa.array(["p", "q", "r", "s"])})

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro
-from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.history import (
     Rename,
     Renames,
@@ -30,13 +29,17 @@ from hudi_fast.schema.internal import (
     InternalSchema,
     MapType,
     RecordType,
+    arrow_schema,
+    evolved_ids,
+    internal_schema,
     parse_schema,
     parse_versions,
+    plain_arrow_type,
+    same_type,
     schema_json,
     versions_json,
     with_path,
 )
-from hudi_fast.schema.internal_types import arrow_schema, internal_schema, plain_arrow_type, same_type
 from hudi_fast.storage.base import Storage
 from hudi_fast.table import HudiTable
 from hudi_fast.view.schema_history import schema_commits

@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.schema.cast import file_cast, leaf_cast, stored_cast
+from hudi_fast.schema.cast import counts_milliseconds, file_cast, leaf_cast, stored_cast
 from hudi_fast.schema.conform import plan_conform, plan_file
-from hudi_fast.schema.mislabelled import counts_milliseconds
 from tests.support.mislabelled_tables import LOCAL_MS, LOCAL_US, MILLIS, PAIRS, UTC_MS, UTC_US, counts, labelled_rows
 from tests.support.mislabelled_tables import moments as moments_of
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_fast.formats.required_fields import BadValueError
-from hudi_fast.schema.nested import (
+from hudi_fast.formats.column_limits import BadValueError
+from hudi_fast.schema.conform import (
     Column,
     all_null,
     convert_encoded,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_fast.schema.promotion import can_promote, is_projection, is_value_checked
+from hudi_fast.schema.cast import can_promote, is_projection, is_value_checked
 
 PLAIN = {
     "int": pa.int32(),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_fast.schema.storable_rows import storable_rows
+from hudi_fast.schema.conform import storable_rows
 
 TEXTS = pa.array(["a", None, "b", "b"])
 FORMS = {

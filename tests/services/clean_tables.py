@@ -9,8 +9,7 @@ from typing import Any
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
-from hudi_fast.timeline.active import read_instant_body
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, read_instant_body
 from hudi_fast.timeline.plans import CleanMetadata, SavepointMetadata, decode_clean_metadata, encode_savepoint
 from hudi_fast.timeline.transition import complete, to_inflight
 from hudi_fast.view.slices import latest_slices

@@ -12,13 +12,13 @@ from hudi_fast.metadata_table.records import encode_records, flat_schema
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.commit import finish_delta_commit, log_writer, start_delta_commit
+from hudi_fast.metadata_table.updates.groups import routed
 from hudi_fast.metadata_table.updates.produce import EncodedRecords
 from hudi_fast.metadata_table.updates.record_bins import combined
-from hudi_fast.metadata_table.updates.runner import routed
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.index_plans import encode_index_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
+from hudi_fast.timeline.service_plans import encode_index_metadata
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
 

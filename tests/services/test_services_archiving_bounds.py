@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.services.archiving.bounds import (
+from hudi_fast.services.archive_bounds import (
     of_compaction,
     of_data_table,
     of_last_clean,
@@ -15,8 +15,7 @@ from hudi_fast.services.archiving.bounds import (
     of_restore,
     of_savepoint,
 )
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 
 
 def timeline(*instants: str) -> Timeline:

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from hudi_fast.config.archive_options import ArchiveOptions
-from hudi_fast.config.clean_options import CleanOptions
+from hudi_fast.config.service_options import ArchiveOptions, CleanOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.services.archiving.archive_plan import ArchivePlan, Facts, Rules, at_most, limits, may_be_due, plan_of
-from hudi_fast.services.cleaning.last_clean import LastClean
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.services.archive import ArchivePlan, Facts, Rules, at_most, limits, may_be_due, plan_of
+from hudi_fast.services.retention import LastClean
+from hudi_fast.timeline.instants import Instant, State, Timeline
 
 RULES = Rules(
     ArchiveOptions(min_commits=3, max_commits=5),

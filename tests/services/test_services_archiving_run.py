@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.services.archiving.archive import archive_after_write
+from hudi_fast.services.archive import archive_after_write
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive.timeline import ArchivedTimeline
-from hudi_fast.timeline.archive.writer import append_archive, delete_instants, read_instant, state_files
+from hudi_fast.timeline.archive.timeline import (
+    ArchivedTimeline,
+    append_archive,
+    delete_instants,
+    read_instant,
+    state_files,
+)
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State, parse_instant_file
+from hudi_fast.timeline.instants import Instant, State, parse_instant_file
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit, table_schema
 from hudi_fast.writing.markers import create_marker, make_marker_folder
@@ -277,7 +282,7 @@ def test_compactions_are_archived_with_their_plans(tmp_path, version):
 def test_many_instants_are_archived_a_thousand_at_a_time(tmp_path, monkeypatch):
     settings = {**writes(metadata=False), **KEEP}
     write_times(tmp_path, 8, settings)
-    monkeypatch.setattr("hudi_fast.services.archiving.archive._AT_ONCE", 2)
+    monkeypatch.setattr("hudi_fast.services.archive._AT_ONCE", 2)
     done = services(tmp_path).archive(settings)
     assert len(done.instants) == 6
     assert done.files_written == 4  # three of level 0, one that they were merged to

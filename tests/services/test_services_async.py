@@ -16,7 +16,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
-from hudi_fast.services.indexing.index_plan import INDEX_LOCK_PATH
+from hudi_fast.services.index_plan import INDEX_LOCK_PATH
 from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices

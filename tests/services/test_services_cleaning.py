@@ -8,7 +8,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.plans import CleanPlan, encode_clean_plan
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.services.cleaning.clean_plan import chosen_partitions, touched_partitions
-from hudi_fast.services.cleaning.last_clean import LastClean
+from hudi_fast.config.service_options import CleanOptions
+from hudi_fast.services.clean_plan import chosen_partitions, touched_partitions
+from hudi_fast.services.retention import LastClean
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows

@@ -8,7 +8,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.services.cleaning.retained_files import check_plan, relative_paths, retained_files
+from hudi_fast.services.clean_plan import check_plan, relative_paths, retained_files
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.plans import CleanPlan
 from hudi_fast.view.table_state import TableState, load_state

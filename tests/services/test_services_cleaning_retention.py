@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.services.cleaning.retention import RetainedFiles, earliest_to_retain, outdated
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State, ms_from_instant
+from hudi_fast.config.service_options import CleanOptions
+from hudi_fast.services.retention import RetainedFiles, earliest_to_retain, outdated
+from hudi_fast.timeline.instants import Instant, State, Timeline, ms_from_instant
 from hudi_fast.view.file_names import BaseFile, LogFile
-from hudi_fast.view.history_slices import PastSlice
+from hudi_fast.view.slices import PastSlice
 
 POLICIES = ("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
 

@@ -1,6 +1,6 @@
 """How cleans run: when they are due, where they look, what they do about files that cannot be deleted.
 
-Modules: hudi_fast.services.cleaning.clean_plan, hudi_fast.services.cleaning.clean.
+Modules: hudi_fast.services.clean_plan, hudi_fast.services.clean.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.services.cleaning.clean import clean_after_write, clean_before_write
-from hudi_fast.services.cleaning.clean_result import CleanResult
+from hudi_fast.services.clean import clean_after_write, clean_before_write
+from hudi_fast.services.retention import CleanResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import heartbeat_path
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, encode_clean_metadata
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
-from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
-from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.slices import latest_slices, past_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.write_plan import WriteOutcome, WritePlan

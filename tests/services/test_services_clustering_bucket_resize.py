@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitError, ConfigError, UnsupportedFeatureError
-from hudi_fast.index.consistent import (
+from hudi_fast.index.buckets import (
     HASH_RANGE,
     HashingMetadata,
     first_hashing,
@@ -27,12 +27,11 @@ from hudi_fast.index.consistent import (
     load_hashing,
     marker_path,
 )
-from hudi_fast.services.clustering.bucket_ranges import ResizeBounds, plan_partition
-from hudi_fast.services.clustering.bucket_resize import resize_buckets
+from hudi_fast.services.clustering.bucket_resize import ResizeBounds, plan_partition, resize_buckets
 from hudi_fast.services.clustering.cluster_plan import planned_group
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import BaseFile

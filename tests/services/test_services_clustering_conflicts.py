@@ -8,7 +8,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitConflictError
-from hudi_fast.services.clustering.conflicts import changed_groups, require_unchanged
+from hudi_fast.services.clustering.cluster_work import changed_groups, require_unchanged
 from hudi_fast.services.running import stats_by_partition
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat

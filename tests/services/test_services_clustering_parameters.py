@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.config.clustering_options import ClusteringOptions
+from hudi_fast.config.rewrite_options import ClusteringOptions
 from hudi_fast.services.clustering.strategies import options_of_plan, parameters_of
 from hudi_fast.timeline.service_plans import ClusteringPlan
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.properties_file import update_properties
+from hudi_fast.config.rewrite_options import ClusteringOptions
 from hudi_fast.services.clustering.cluster_plan import filter_partitions, group_slices, plan_clustering
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.timeline.service_plans import ClusteringPlan, decode_requested_replace
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice

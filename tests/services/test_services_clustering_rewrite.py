@@ -1,7 +1,7 @@
 """Groups of a clustering become new file groups: the same rows, in the order asked for, copied or decoded.
 
-Modules: hudi_fast.services.clustering.copying, hudi_fast.services.clustering.new_files,
-hudi_fast.services.clustering.ordered_rows.
+Modules: hudi_fast.services.clustering.new_files, hudi_fast.services.clustering.new_files,
+hudi_fast.services.clustering.rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.parquet.base_file import open_base_file
-from hudi_fast.formats.parquet.row_groups import read_footer
-from hudi_fast.services.clustering.ahead import ahead
+from hudi_fast.formats.parquet.footer import read_footer
 from hudi_fast.services.clustering.cluster import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.cluster_work import Ordering
 from hudi_fast.services.clustering.ordering import coordinate, is_sortable, order_rows, places, sort_planes
-from hudi_fast.services.clustering.rows import group_input
+from hudi_fast.services.clustering.rows import ahead, group_input
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
 from hudi_fast.timeline.service_plans import decode_requested_replace

@@ -17,7 +17,7 @@ from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.clustering.cluster import cluster_after_write, run_clustering
 from hudi_fast.services.clustering.cluster_plan import ScheduledClustering
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state

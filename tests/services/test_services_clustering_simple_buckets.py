@@ -10,8 +10,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.index.bucket import bucket_number, shared_bucket_file_id
-from hudi_fast.services.clustering.simple_buckets import are_buckets, new_bucket_prefix, require_buckets
+from hudi_fast.index.buckets import bucket_number, shared_bucket_file_id
+from hudi_fast.services.clustering.ordering import are_buckets, new_bucket_prefix, require_buckets
 from hudi_fast.timeline.service_plans import decode_requested_replace, encode_requested_replace
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_fast.services.clustering import ordered_rows
-from hudi_fast.services.clustering.ordered_rows import SpilledRows
+from hudi_fast.services.clustering import rows as ordered_rows
+from hudi_fast.services.clustering.rows import SpilledRows
 
 SCHEMA = pa.schema({"n": pa.int64(), "text": pa.string()})
 

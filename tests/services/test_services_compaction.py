@@ -1,7 +1,7 @@
 """Compaction of tables of our own: rows stay, log files go into base files, writers go on, what died is done again.
 
-Modules: hudi_fast.services.compaction.compact, hudi_fast.services.compaction.slices,
-hudi_fast.services.compaction.compact_work.
+Modules: hudi_fast.services.compact, hudi_fast.services.merge_slices,
+hudi_fast.services.merge_slices.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import update_properties
-from hudi_fast.services.compaction.compact_plan import ScheduledCompaction
+from hudi_fast.services.compact_plan import ScheduledCompaction
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state

@@ -11,7 +11,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import HeaderKey
-from hudi_fast.services.compaction.compact_logs import schedule_log_compaction
+from hudi_fast.services.compact import schedule_log_compaction
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import CompactionPlan
 from hudi_fast.view.table_state import load_state, read_commit

@@ -1,6 +1,6 @@
 """Log compaction of tables of our own.
 
-Modules: hudi_fast.services.compaction.slices.
+Modules: hudi_fast.services.merge_slices.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
-from hudi_fast.services.compaction.compact_logs import schedule_log_compaction
+from hudi_fast.services.compact import schedule_log_compaction
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import create_marker, make_marker_folder

@@ -2,9 +2,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.rewrite_options import CompactionOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
+from hudi_fast.services.compact_plan import filter_operations, filter_partitions, strategies_of
 from hudi_fast.timeline.service_plans import CompactionOperation
 
 PACKAGE = "org.apache.hudi.table.action.compact.strategy."

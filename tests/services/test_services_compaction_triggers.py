@@ -3,19 +3,18 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.new_table import create_table_layout
 from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.rewrite_options import CompactionOptions
 from hudi_fast.config.table_config import NewTable, TableConfig, new_table_properties
-from hudi_fast.config.table_layout import create_table_layout
-from hudi_fast.services.compaction.triggers import (
+from hudi_fast.services.compact_plan import (
     compaction_is_due,
     last_compaction,
     log_compaction_is_due,
     written_since,
 )
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 
 V6, V9 = 6, 9
 

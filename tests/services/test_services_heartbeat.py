@@ -21,10 +21,10 @@ from hudi_fast.timeline.heartbeat import (
     is_fresh,
     sending_heartbeats,
 )
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes, expired_writes
+from hudi_fast.writing.rollback_plan import FailedWrites, abandoned_writes, expired_writes
 from hudi_fast.writing.settings import Settings
 from tests.support.instrumented_storage import FaultyStorage
 from tests.support.mor_tables import mor_options

@@ -1,6 +1,6 @@
 """Indexes of live tables: built, planned, kept up, dropped; what died is taken away.
 
-Modules: hudi_fast.services.indexing.drop, hudi_fast.services.indexing.listing.
+Modules: hudi_fast.services.index_build, hudi_fast.services.index_plan.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.metadata_table.definitions import load_definitions
+from hudi_fast.metadata_table.layout import load_definitions
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import metadata_storage
-from hudi_fast.metadata_table.updates.runner import WriteRecords, run_in_threads
-from hudi_fast.services.indexing.build import build_index
-from hudi_fast.services.indexing.request import IndexRequest
+from hudi_fast.metadata_table.updates.groups import WriteRecords, run_in_threads
+from hudi_fast.services.index_build import build_index
+from hudi_fast.services.index_plan import IndexRequest
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import read_instant_body, read_requested_body
-from hudi_fast.timeline.index_plans import decode_index_metadata, decode_index_plan
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, read_instant_body, read_requested_body
+from hudi_fast.timeline.service_plans import decode_index_metadata, decode_index_plan
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.table_state import load_state
 from tests.support.metadata_checks import assert_metadata_true
@@ -361,7 +360,7 @@ class Dies(Exception):
 
 def die_while_building(path: Path, monkeypatch: pytest.MonkeyPatch, runner: WriteRecords) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("hudi_fast.services.indexing.build._undo", lambda *_: None)
+        patched.setattr("hudi_fast.services.index_build._undo", lambda *_: None)
         with pytest.raises(Dies):
             build_with(path, runner)
 

@@ -12,8 +12,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.services import inline
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit
 from hudi_fast.writing.session import TableSession

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hudi_fast.errors import ServiceTakenError
-from hudi_fast.services.liveness import require_abandoned
+from hudi_fast.services.running import require_abandoned
 from hudi_fast.timeline.heartbeat import heartbeat_path
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from tests.support.sessions import session_of
 
 INSTANT = Instant("20240101000000000", "compaction", State.INFLIGHT, None)

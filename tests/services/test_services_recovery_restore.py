@@ -1,6 +1,6 @@
 """Tables that are taken back to a savepoint.
 
-Modules: hudi_fast.services.recovery.withdraw.
+Modules: hudi_fast.services.undoing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.recovery.restore_plan import find_on
-from hudi_fast.timeline.active import read_instant_body
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.services.restore import find_on
+from hudi_fast.timeline.instants import Instant, State, read_instant_body
 from hudi_fast.timeline.plans import RollbackPlan, encode_rollback_plan
-from hudi_fast.timeline.restore_plans import (
+from hudi_fast.timeline.service_plans import (
     RestorePlan,
     decode_restore_metadata,
     encode_restore_metadata,

@@ -1,6 +1,6 @@
 """Instants that are rolled back by name: what goes, what is refused, what the metadata table says afterwards.
 
-Modules: hudi_fast.services.recovery.rebuild, hudi_fast.services.recovery.rollback, hudi_fast.services.pending_deletes.
+Modules: hudi_fast.services.undoing, hudi_fast.services.rollback, hudi_fast.services.running.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.avro.container import read_single_record
-from hudi_fast.index.consistent import HashingMetadata, load_hashing
+from hudi_fast.index.buckets import HashingMetadata, load_hashing
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import read_instant_body
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, read_instant_body
 from hudi_fast.timeline.plans import (
     CleanPlan,
     decode_rollback_metadata,

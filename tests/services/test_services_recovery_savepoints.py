@@ -10,8 +10,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.avro.container import read_single_record
-from hudi_fast.services.recovery.savepoints import read_savepoint
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.services.savepoints import read_savepoint
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
 from hudi_fast.writing.rollback import request_rollback
 from hudi_fast.writing.rollback_plan import plan_rollback

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.services.recovery.values import PlannedRestore, PlannedRollback, TouchedFile
+from hudi_fast.services.undoing import PlannedRestore, PlannedRollback, TouchedFile
 
 FILES = (
     TouchedFile("100", "commit", "p", "f1.parquet", 10, "delete"),

@@ -1,6 +1,6 @@
 """Bodies of completed writes that a loss of power has emptied: written again if the files are certain, else advice.
 
-Modules: hudi_fast.services.repairing.lost_bodies.
+Modules: hudi_fast.services.repairing.instants.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Catalogs after a write, and as a call of the table's services.
 
-Modules: hudi_fast.services.sync.
+Modules: hudi_fast.services.inline.
 """
 
 from __future__ import annotations

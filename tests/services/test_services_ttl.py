@@ -1,6 +1,6 @@
 """Partition TTL: which partitions expire, and what deleting them leaves.
 
-Modules: hudi_fast.services.expiry, hudi_fast.config.ttl_options.
+Modules: hudi_fast.services.expiry, hudi_fast.config.service_options.
 """
 
 from __future__ import annotations

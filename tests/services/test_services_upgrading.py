@@ -1,7 +1,7 @@
 """Tables of every version and kind in the other versions: same rows, same history, and what is refused.
 
 Modules: hudi_fast.services.upgrading.upgrade_plan, hudi_fast.services.upgrading.upgrade,
-hudi_fast.services.upgrading.move, hudi_fast.services.upgrading.timeline.
+hudi_fast.services.upgrading.move, hudi_fast.services.upgrading.move.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.formats.avro.container import is_avro_container
-from hudi_fast.metadata_table.definitions import load_definitions
+from hudi_fast.metadata_table.layout import load_definitions
 from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
-from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import heartbeat_path
-from hudi_fast.timeline.instant import Instant, State, ms_from_instant
+from hudi_fast.timeline.instants import Instant, State, ms_from_instant, read_instant_body
 from hudi_fast.timeline.service_plans import ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state, read_commit

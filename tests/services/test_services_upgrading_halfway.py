@@ -1,6 +1,6 @@
 """Tables between two versions, left by an upgrade of another program: refused by readers and writers, put back by ours.
 
-Modules: hudi_fast.view.moved_instants, hudi_fast.services.upgrading.move.
+Modules: hudi_fast.view.lost_files, hudi_fast.services.upgrading.move.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.table_config import other_layout
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.services.upgrading.timeline import copy_timeline
+from hudi_fast.services.upgrading.move import copy_timeline
 from hudi_fast.services.upgrading.upgrade import put_back
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
-from hudi_fast.view.moved_instants import moved_away
+from hudi_fast.view.lost_files import moved_away
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 

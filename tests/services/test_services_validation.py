@@ -1,7 +1,7 @@
 """Validation finds what is planted in a metadata table, and nothing in those that real Hudi wrote.
 
-Modules: hudi_fast.services.validation.validate, hudi_fast.services.validation.compare,
-hudi_fast.services.validation.stats.
+Modules: hudi_fast.services.validate, hudi_fast.services.validation,
+hudi_fast.services.validation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.log.writer import command_block
+from hudi_fast.formats.log.blocks import command_block
 from hudi_fast.metadata_table.keys import bloom_key, column_stats_key, partition_stats_key
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.state import open_state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hudi_fast.services.validation.text import ROWS, difference, differences
+from hudi_fast.services.validation import ROWS, difference, differences
 
 
 def test_one_difference_is_one_row() -> None:

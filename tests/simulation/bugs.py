@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import hudi_fast.locking.table_lock as table_lock_module
-import hudi_fast.writing.failed_writes as failed_writes_module
 import hudi_fast.writing.flow as flow_module
+import hudi_fast.writing.rollback_plan as failed_writes_module
 from tests.simulation.objects import Objects
 
 __all__ = ["BUGS", "planted"]

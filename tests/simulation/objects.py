@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 from pyarrow._fs import _MockFileSystem
 
 from hudi_fast.storage.conditional import Versioned
-from hudi_fast.storage.object_store import Listed
+from hudi_fast.storage.stores import Listed
 from tests.simulation.scheduler import EPOCH, Call, Scheduler
 
 __all__ = ["Objects", "Stored"]
@@ -32,7 +32,7 @@ class Stored:
 
 
 class Objects:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`.
+    """An :class:`~hudi_fast.storage.stores.ObjectStore`.
 
     Args:
         scheduler: is asked before each request.

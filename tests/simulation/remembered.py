@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from hudi_fast.config.properties import parse_properties
+from hudi_fast.config.properties_file import parse_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import avro_to_arrow

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.index.bucket import bucket_of_keys
-from hudi_fast.index.consistent import first_hashing
+from hudi_fast.index.buckets import bucket_of_keys, first_hashing
 from hudi_fast.index.tagging import BucketSettings
-from hudi_fast.spark.writing.bucketed import lanes_of_buckets
+from hudi_fast.spark.writing.unrouted_plans import lanes_of_buckets
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
 from tests.support.rows import assert_same_rows
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
+from hudi_fast.spark.writing.workload import Buckets, InsertPlace, insert_places
 from hudi_fast.writing.profile import InsertFiles
 
 SHARES = st.lists(st.floats(0, 1, exclude_max=True), max_size=50)

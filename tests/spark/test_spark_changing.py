@@ -1,6 +1,6 @@
 """Merges, updates and deletes by condition on Spark.
 
-Modules: hudi_fast.spark.dml, hudi_fast.spark.writing.dml_rows.
+Modules: hudi_fast.spark.dml, hudi_fast.spark.writing.stored.
 """
 
 from __future__ import annotations

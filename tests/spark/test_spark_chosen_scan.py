@@ -1,6 +1,6 @@
 """Rows of Parquet files that Python reads are the rows that Spark reads, exactly; all others are left to Spark.
 
-Modules: hudi_fast.spark.incoming.plan_rules, hudi_fast.spark.incoming.file_scan, hudi_fast.spark.incoming.expressions.
+Modules: hudi_fast.spark.incoming.chosen_scan, hudi_fast.spark.incoming.file_scan, hudi_fast.spark.incoming.expressions.
 """
 
 import datetime as dt
@@ -18,7 +18,7 @@ import hudi_fast as hf
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.spark.arrow import arrow_schema, collect, session_conf
 from hudi_fast.spark.incoming.chosen_scan import chosen_scan, first_rows_of_scan, rows_by_footers, rows_of_scan
-from hudi_fast.spark.incoming.refusal import ScanRefusedError
+from hudi_fast.spark.incoming.expressions import ScanRefusedError
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import assert_tidy
 

@@ -13,7 +13,7 @@ import hudi_fast as hf
 from hudi_fast.services.clustering.cluster import cluster_after_write
 from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import mor_options, newest_commit
 from tests.support.rows import assert_same_rows

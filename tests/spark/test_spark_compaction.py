@@ -1,6 +1,6 @@
 """Compaction and log compaction as Spark tasks: the same files' worth as in threads, one task for each slice.
 
-Modules: hudi_fast.spark.writing.unit_tasks.
+Modules: hudi_fast.spark.writing.tasks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import log_files, mor_options, stats_of
 from tests.support.small_tables import assert_tidy, plain_rows, table_rows

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
-from hudi_fast.formats.parquet.row_groups import read_footer
+from hudi_fast.formats.parquet.footer import read_footer
 from hudi_fast.storage.base import Storage
 
 NAME = "_hoodie_file_name"

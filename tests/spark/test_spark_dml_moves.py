@@ -1,6 +1,6 @@
 """Merges on Spark whose source rows of one key belong to different partitions.
 
-Modules: hudi_fast.spark.dml, hudi_fast.spark.writing.dml_rows.
+Modules: hudi_fast.spark.dml, hudi_fast.spark.writing.stored.
 """
 
 from __future__ import annotations

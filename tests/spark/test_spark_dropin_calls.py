@@ -3,9 +3,15 @@
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark_api.dropin.calls import Call, Request, begin_notes, final_calls, note, notes_of, read_calls
-from hudi_fast.spark_api.dropin.translate import (
+from hudi_fast.spark_api.dropin.calls import (
+    Call,
+    Request,
+    begin_notes,
+    final_calls,
     is_hudi,
+    note,
+    notes_of,
+    read_calls,
     read_options,
     save_mode,
     stream_options,

@@ -1,6 +1,6 @@
 """Every plan makes the files of one process: full ones, and a last one that the next write fills.
 
-Modules: hudi_fast.spark.writing.routed, hudi_fast.spark.writing.bulk_insert, hudi_fast.writing.sizing.
+Modules: hudi_fast.spark.writing.routed, hudi_fast.spark.writing.unrouted_plans, hudi_fast.writing.assign.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
-from hudi_fast.spark.writing.bulk_insert import BulkFiles
+from hudi_fast.spark.writing.unrouted_plans import BulkFiles
 from tests.spark.spark_writes import frame
 from tests.support.rows import assert_same_rows
 

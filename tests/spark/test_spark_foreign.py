@@ -1,6 +1,6 @@
 """Tables of other projects on Spark: ``hf.read`` and ``format("hudi")`` have the rows that real Apache Hudi answers.
 
-Modules: hudi_fast.spark.reading.native_scan, hudi_fast.spark_api.dropin.actions.
+Modules: hudi_fast.spark.reading.native_scan, hudi_fast.spark_api.dropin.tables.
 """
 
 from __future__ import annotations

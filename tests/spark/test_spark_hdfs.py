@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.hadoop_settings import hdfs_settings, is_default
-from hudi_fast.spark.storage import reached_by_spark, storage_of
+from hudi_fast.spark.storage import hdfs_settings, is_default, reached_by_spark, storage_of
 from tests.servers.hdfs import HdfsCluster
 from tests.spark.programs import run_program
 from tests.support.sessions import hadoop_settings

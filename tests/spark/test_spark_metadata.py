@@ -16,17 +16,16 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.merging.slice_merge import slice_merge
+from hudi_fast.merging.rules import slice_merge
 from hudi_fast.metadata_table.layout import group_file_id
 from hudi_fast.metadata_table.records import RECORD_SCHEMA
 from hudi_fast.metadata_table.stat_values import indexed_columns
-from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter
+from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, run_in_threads
 from hudi_fast.metadata_table.updates.maintain import compact_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_table
 from hudi_fast.metadata_table.updates.produce_functions import Unknown, apply_function
-from hudi_fast.metadata_table.updates.runner import run_in_threads
 from hudi_fast.spark.backend import SparkBackend
-from hudi_fast.spark.services.metadata import write_records
+from hudi_fast.spark.metadata_records import write_records
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, table_schema
 from hudi_fast.writing.threads import ThreadBackend

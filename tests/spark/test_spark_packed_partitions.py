@@ -1,6 +1,6 @@
 """Rows that Python reads from files reach the tasks that write them: writes are the same as with Spark's rows.
 
-Modules: hudi_fast.spark.writing.keyed_scan, hudi_fast.spark.writing.sent_batches, hudi_fast.spark.incoming.scan_tasks.
+Modules: hudi_fast.spark.writing.packed_rows, hudi_fast.spark.writing.sent_batches, hudi_fast.spark.incoming.file_scan.
 """
 
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.spark.writing.packed_partitions import FEWEST_ROWS
+from hudi_fast.spark.writing.packed_rows import FEWEST_ROWS
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import assert_tidy
 

@@ -15,16 +15,16 @@ from pyspark.sql import functions as F
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.spark.arrow import arrow_schema
-from hudi_fast.spark.writing.buckets import Buckets, InsertPlace
 from hudi_fast.spark.writing.key_lookup import places_of_keys
 from hudi_fast.spark.writing.packed_rows import KeyLookup, packed_rows, sent_schema
 from hudi_fast.spark.writing.sent_batches import unpacking_as
 from hudi_fast.spark.writing.tasks import Answer
+from hudi_fast.spark.writing.workload import Buckets, InsertPlace
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.draft import draft_plan
-from hudi_fast.writing.routed_rows import BUCKET, STORED_ROW
+from hudi_fast.writing.file_group import BUCKET, STORED_ROW
 from tests.spark.spark_writes import PARTS, batch, frame
 
 OPTIONS = {

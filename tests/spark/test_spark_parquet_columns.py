@@ -11,11 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.spark.incoming.expressions import column
-from hudi_fast.spark.incoming.file_scan import FileScan, ScannedFile, Split
-from hudi_fast.spark.incoming.parquet_columns import ReadRules, is_readable, leaves_to_read
-from hudi_fast.spark.incoming.refusal import ScanRefusedError
-from hudi_fast.spark.incoming.scan_tasks import ScanTasks
+from hudi_fast.spark.incoming.expressions import ScanRefusedError, column
+from hudi_fast.spark.incoming.file_scan import (
+    FileScan,
+    ReadRules,
+    ScannedFile,
+    ScanTasks,
+    Split,
+    is_readable,
+    leaves_to_read,
+)
 
 RULES = ReadRules(exact_names=False, calendar="CORRECTED")
 DAY, NOW = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30)

@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
-from hudi_fast.spark.arrow import collect
+from hudi_fast.spark.arrow import collect, spark_schema
 from hudi_fast.spark.reading import native_scan
-from hudi_fast.spark.table_types import spark_schema
 from tests.spark.sql_sessions import fast
 from tests.spark.stream_files import to_the_end
 from tests.support.foreign import needs_foreign, unzip_foreign

@@ -1,7 +1,7 @@
 """Whatever moves the rows, the table is the same: every plan against the local engine, for every kind of table.
 
 Modules: hudi_fast.spark.writing.broadcast, hudi_fast.spark.writing.columns, hudi_fast.spark.writing.engine,
-hudi_fast.spark.writing.fused, hudi_fast.spark.writing.stored.
+hudi_fast.spark.writing.unrouted_plans, hudi_fast.spark.writing.stored.
 """
 
 import pyarrow as pa

@@ -12,8 +12,7 @@ import hudi_fast as hf
 from hudi_fast.reading.scan import plan_scan
 from hudi_fast.reading.slice_reader import read_slice
 from hudi_fast.spark.arrow import collect, session_conf
-from hudi_fast.spark.reading.merged_scan import beside_scan, core_scan, scan_with_logs
-from hudi_fast.spark.reading.scan import scan_slices
+from hudi_fast.spark.reading.scan import beside_scan, core_scan, scan_slices, scan_with_logs
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.support.golden import golden_names

@@ -7,7 +7,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.spark.writing import record_index, routed
+from hudi_fast.spark.writing import key_lookup, routed
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame, numbers_of
@@ -39,7 +39,7 @@ def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """How keys reach the index, and rows go on: as bytes, or in the JVM beside the number that Python returns."""
     monkeypatch.setattr(routed, "packs_rows", lambda _: request.param != "numbers")
     if request.param == "by group":
-        monkeypatch.setattr(record_index, "_READ_PER_ROW", 0)
+        monkeypatch.setattr(key_lookup, "_READ_PER_ROW", 0)
 
 
 @pytest.mark.smoke("false-MERGE_ON_READ")

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.formats.required_fields import without_hidden_nulls
+from hudi_fast.formats.column_limits import without_hidden_nulls
 from tests.support.required_fields import rows_with_null_parents
 
 OPTIONS = {

@@ -1,6 +1,6 @@
 """The number of files and the balance of a large write, whatever the parallelism.
 
-Modules: hudi_fast.spark.writing.routed, hudi_fast.spark.writing.routed_tasks, hudi_fast.spark.writing.workload.
+Modules: hudi_fast.spark.writing.routed, hudi_fast.spark.writing.tasks, hudi_fast.spark.writing.workload.
 """
 
 from __future__ import annotations

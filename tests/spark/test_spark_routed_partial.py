@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.spark.writing.routed_tasks import write_buckets
+from hudi_fast.spark.writing.tasks import write_buckets
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.draft import draft_plan
+from hudi_fast.writing.file_group import BUCKET, MOVED, SLICE
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.routed_rows import BUCKET, MOVED, SLICE
 from tests.support.small_tables import options
 
 PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"

@@ -23,14 +23,13 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, SchemaMismatchError
 from hudi_fast.merging.row_buffer import RowBuffer, spool_folder, write_failure
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.spark.writing.bulk_insert import _write_unsorted
-from hudi_fast.spark.writing.routed_tasks import write_buckets
-from hudi_fast.spark.writing.tasks import Answer, write_partitions
+from hudi_fast.spark.writing.tasks import Answer, write_buckets, write_partitions
+from hudi_fast.spark.writing.unrouted_plans import _write_unsorted
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.draft import draft_plan
+from hudi_fast.writing.file_group import BUCKET, MOVED, SLICE
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.routed_rows import BUCKET, MOVED, SLICE
 from hudi_fast.writing.write_plan import WritePlan
 from tests.spark.programs import PROJECT
 from tests.spark.spark_writes import batch
@@ -207,7 +206,7 @@ def test_files_do_not_depend_on_where_the_rows_wait(
     found = []
     for budget in (1 << 30, 3_000):
         monkeypatch.setattr("hudi_fast.merging.row_buffer.ROW_BUDGET", budget)
-        monkeypatch.setattr("hudi_fast.merging.batched_rows._RESIDENT", 1_000)
+        monkeypatch.setattr("hudi_fast.merging.row_buffer._RESIDENT", 1_000)
         plan.storage.delete_dir(f".hoodie/.temp/{INSTANT}")  # the markers of the other files
         make_marker_folder(plan.storage, INSTANT)
         assert plan.rules.blends == (PARTIAL_PAYLOAD in settings.values())

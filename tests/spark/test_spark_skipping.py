@@ -29,8 +29,8 @@ from hudi_fast.expressions.conditions import (
     Or,
     StartsWith,
 )
+from hudi_fast.spark.arrow import spark_schema
 from hudi_fast.spark.reading.filters import understand_filter
-from hudi_fast.spark.table_types import spark_schema
 
 SCHEMA = pa.schema(
     {

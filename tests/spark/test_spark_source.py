@@ -1,8 +1,8 @@
 """``format("hudi_fast")``: reads and writes, and streams from one table to another.
 
-Modules: hudi_fast.spark_api.source.batch_reader, hudi_fast.spark_api.source.data_source,
-hudi_fast.spark_api.source.entry, hudi_fast.spark_api.source.parts, hudi_fast.spark_api.source.queries,
-hudi_fast.spark_api.source.stream_reader, hudi_fast.spark_api.source.writer.
+Modules: hudi_fast.spark_api.source.readers, hudi_fast.spark_api.source.data_source,
+hudi_fast.spark_api.source.entry, hudi_fast.spark_api.source.readers, hudi_fast.spark_api.source.readers,
+hudi_fast.spark_api.source.readers, hudi_fast.spark_api.source.writer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
-from hudi_fast.spark_api.streaming.entry import stream_reader
+from hudi_fast.spark_api.streaming.sink import stream_reader
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.spark.stream_files import numbered, to_the_end

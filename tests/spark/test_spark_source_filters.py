@@ -12,7 +12,7 @@ if not hasattr(ds, "EqualTo"):
     pytest.skip("PySpark before 4.1 passes no filters to data sources in Python", allow_module_level=True)
 
 from hudi_fast.expressions.conditions import Anything  # noqa: E402
-from hudi_fast.spark_api.source.filters import understand  # noqa: E402
+from hudi_fast.spark_api.source.readers import understand  # noqa: E402
 
 SCHEMA = pa.schema({"n": pa.int32(), "text": pa.string(), "x": pa.float64(), "s": pa.struct({"a": pa.int32()})})
 ROWS = pa.table(

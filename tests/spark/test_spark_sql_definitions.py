@@ -1,6 +1,6 @@
 """CREATE, ALTER, DROP, TRUNCATE, DESCRIBE, SHOW and indexes of Hudi tables.
 
-Modules: hudi_fast.spark_api.sql.definitions, hudi_fast.spark_api.sql.descriptions, hudi_fast.spark_api.sql.indexes.
+Modules: hudi_fast.spark_api.sql.definitions, hudi_fast.spark_api.sql.descriptions.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.compaction.compact import run_compaction
-from hudi_fast.services.compaction.compact_plan import schedule_compaction
+from hudi_fast.services.compact import run_compaction
+from hudi_fast.services.compact_plan import schedule_compaction
 from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state

@@ -19,7 +19,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.spark.arrow import collect
-from hudi_fast.spark_api.streaming.entry import stream_writer
+from hudi_fast.spark_api.streaming.sink import stream_writer
 from hudi_fast.storage.base import Storage
 from tests.spark.programs import environment_of
 from tests.spark.stream_files import numbered, put_file, stream_of

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.reading.incremental.stream import StreamOffset
+from hudi_fast.reading.incremental.commit_range import StreamOffset
 from hudi_fast.spark_api.streaming.changes import BatchLog
 from hudi_fast.storage.base import Storage
 

@@ -1,6 +1,6 @@
 """``hf.stream_changes``: batches of a table's commits, each again the same after a failure.
 
-Modules: hudi_fast.reading.incremental.stream, hudi_fast.spark_api.streaming.changes.
+Modules: hudi_fast.reading.incremental.commit_range, hudi_fast.spark_api.streaming.changes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.read_options import EARLIEST
-from hudi_fast.reading.incremental.offsets import BatchLimits
-from hudi_fast.reading.incremental.stream import FIRST, StreamOffset, StreamQuery
-from hudi_fast.spark_api.streaming.entry import stream_reader
+from hudi_fast.reading.incremental.commit_range import FIRST, BatchLimits, StreamOffset, StreamQuery
+from hudi_fast.spark_api.streaming.sink import stream_reader
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.spark.programs import environment_of, run_program

@@ -10,16 +10,19 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.spark_api.streaming.checkpoints import (
+from hudi_fast.spark_api.streaming.exactly_once import (
     CHECKPOINT_KEY,
     QUERY_KEY,
+    Batch,
     Checkpoint,
     checkpoint_metadata,
     find_checkpoint,
+    is_written,
+    noting,
+    write_exactly_once,
 )
-from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, write_exactly_once
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.instants import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.session import TableSession

@@ -1,6 +1,6 @@
 """Output modes of a stream into a table: what a batch replaces, and that it does so once.
 
-Module: hudi_fast.spark_api.streaming.output_modes.
+Module: hudi_fast.spark_api.streaming.exactly_once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
-from hudi_fast.spark_api.streaming.entry import stream_writer
-from hudi_fast.spark_api.streaming.output_modes import save_mode_of, with_output_mode
+from hudi_fast.spark_api.streaming.exactly_once import save_mode_of, with_output_mode
+from hudi_fast.spark_api.streaming.sink import stream_writer
 from tests.spark.programs import environment_of
 from tests.spark.stream_files import numbered, put_file, stream_of
 from tests.support.small_tables import assert_tidy, options, rows_of, table_rows

@@ -10,7 +10,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.table import metadata_storage
-from hudi_fast.services.validation.validate import ValidationResult
+from hudi_fast.services.validate import ValidationResult
 from hudi_fast.storage.base import Storage
 from tests.services.planted import metadata, plant
 from tests.support.small_tables import options, plain_rows

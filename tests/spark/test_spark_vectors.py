@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import hudi_fast as hf
-from hudi_fast.formats.blobs import is_blob
-from hudi_fast.formats.vectors import vector_type
+from hudi_fast.formats.logical_types import is_blob, vector_type
 from tests.reading.test_reading_vector_search import FIELDS, SIZE, expected_of, rows
 from tests.spark.sql_sessions import fast, listed
 from tests.support.mor_tables import mor_options

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark import worker_python
+from hudi_fast.spark import session as worker_python
+from hudi_fast.spark.session import require_worker_python
 from hudi_fast.spark.storage import storage_of
-from hudi_fast.spark.worker_python import require_worker_python
 
 
 def session(python: str, master: str = "local[2]", name: str = "") -> SimpleNamespace:

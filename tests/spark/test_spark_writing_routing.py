@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.spark.writing.routing import addresses, pack_bins
+from hudi_fast.spark.writing.columns import addresses, pack_bins
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7, 64])

@@ -1,6 +1,6 @@
 """Timestamps with and without zone meet in a session of New York: the table has what Spark's CAST makes.
 
-Modules: hudi_fast.spark.writing.zones.
+Modules: hudi_fast.spark.writing.columns.
 """
 
 from __future__ import annotations

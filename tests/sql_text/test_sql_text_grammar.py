@@ -1,6 +1,6 @@
 """Statements that hudi_fast may execute, read from their text.
 
-Modules: hudi_fast.sql_text.grammar, hudi_fast.sql_text.clauses.
+Modules: hudi_fast.sql_text.grammar, hudi_fast.sql_text.cursor.
 """
 
 from __future__ import annotations

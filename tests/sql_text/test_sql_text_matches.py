@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.sql_text.matches import equal_columns
+from hudi_fast.sql_text.statements import equal_columns
 
 
 @pytest.mark.parametrize(

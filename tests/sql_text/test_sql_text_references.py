@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.sql_text.references import Edit, edited, references_in
+from hudi_fast.sql_text.cursor import Edit, edited, references_in
 
 
 def named(text: str) -> list[str]:

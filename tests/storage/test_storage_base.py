@@ -12,9 +12,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_exchange import exchange_by_renames, exchange_folders
-from hudi_fast.storage.local_store import delete_folder
-from hudi_fast.storage.relative_path import check_relative
+from hudi_fast.storage.local_store import delete_folder, exchange_by_renames, exchange_folders
+from hudi_fast.storage.untrusted import check_relative
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 
 

@@ -12,7 +12,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.gcs import GcsOptions
-from hudi_fast.storage.hadoop_names import counts, from_hadoop, secret_names
+from hudi_fast.storage.hadoop_options import counts, from_hadoop, secret_names
 from hudi_fast.storage.s3_credentials import Role
 from hudi_fast.storage.s3_options import S3Options
 

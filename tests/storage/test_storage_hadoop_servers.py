@@ -1,6 +1,6 @@
 """Settings of Hadoop's file systems reach real servers: an account's key, a shared access signature, a proxy.
 
-Modules: hudi_fast.storage.hadoop_names, hudi_fast.storage.azure, hudi_fast.storage.gcs, hudi_fast.storage.s3_options.
+Modules: hudi_fast.storage.hadoop_options, hudi_fast.storage.azure, hudi_fast.storage.gcs, hudi_fast.storage.s3_options.
 """
 
 from __future__ import annotations

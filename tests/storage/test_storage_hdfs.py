@@ -11,11 +11,10 @@ from typing import Any, cast
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.storage import hdfs_files
+from hudi_fast.storage import hdfs as hdfs_files
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.hdfs import HdfsClient, HdfsStore, explained
-from hudi_fast.storage.hdfs_files import _whole_reader
-from hudi_fast.storage.hdfs_options import HdfsOptions
+from hudi_fast.storage.hadoop_options import HdfsOptions
+from hudi_fast.storage.hdfs import HdfsClient, HdfsStore, _whole_reader, explained
 from tests.servers.hdfs import HdfsCluster
 from tests.storage.rivals import winners
 

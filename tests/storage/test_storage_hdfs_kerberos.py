@@ -1,6 +1,6 @@
 """A table on HDFS that asks for Kerberos tickets and encrypts what DataNodes send.
 
-Modules: hudi_fast.storage.hdfs, hudi_fast.storage.hdfs_options.
+Modules: hudi_fast.storage.hdfs, hudi_fast.storage.hadoop_options.
 """
 
 from __future__ import annotations

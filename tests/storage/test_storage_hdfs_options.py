@@ -8,7 +8,7 @@ import pytest
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.hdfs_options import HdfsOptions
+from hudi_fast.storage.hadoop_options import HdfsOptions
 
 SITE = """<?xml version="1.0"?>
 <configuration>

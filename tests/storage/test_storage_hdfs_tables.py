@@ -1,6 +1,6 @@
 """A table lives on HDFS as it does on local disk; failures of the cluster and of writers lose nothing.
 
-Modules: hudi_fast.storage.hdfs_files, hudi_fast.storage.folder_store.
+Modules: hudi_fast.storage.hdfs, hudi_fast.storage.stores.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.storage.local_conditional import LocalConditionalStore
+from hudi_fast.storage.local_store import LocalConditionalStore
 
 
 @pytest.fixture

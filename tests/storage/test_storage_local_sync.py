@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.storage import local_sync
+from hudi_fast.storage import local_store
 from hudi_fast.storage.base import Storage
 from tests.support.power import Disk, kinds
 from tests.support.small_tables import options, plain_rows, table_rows
@@ -130,7 +130,7 @@ def test_a_new_file_replaces_an_old_one_whole(tmp_path: Path, monkeypatch: pytes
 
 def test_each_table_waits_for_its_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[str] = []
-    monkeypatch.setattr(local_sync, "to_disk", waited.append)
+    monkeypatch.setattr(local_store, "to_disk", waited.append)
     one, other = Storage(tmp_path / "one"), Storage(tmp_path / "one-too")
     for storage in (one, other):
         storage.write_bytes("p/f", b"1")
@@ -154,7 +154,7 @@ def test_files_that_the_disk_did_not_take_are_tried_again(tmp_path: Path, monkey
     hf.write(plain_rows(range(8)), path, settings)
     before = table_rows(path)
     with monkeypatch.context() as patch:
-        patch.setattr(local_sync, "to_disk", broken)
+        patch.setattr(local_store, "to_disk", broken)
         with pytest.raises(hf.CommitError, match="Input/output error"):
             hf.write(plain_rows(range(4), ts=2, text="b"), path, settings)
     assert table_rows(path) == before
@@ -164,7 +164,7 @@ def test_files_that_the_disk_did_not_take_are_tried_again(tmp_path: Path, monkey
 
 def test_an_option_leaves_it_to_the_operating_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[str] = []
-    monkeypatch.setattr(local_sync, "to_disk", waited.append)
+    monkeypatch.setattr(local_store, "to_disk", waited.append)
     hf.write(plain_rows(range(8)), tmp_path / "t", given("9", "MERGE_ON_READ", **{"hudi_fast.fsync": "false"}))
     assert waited == []
 
@@ -177,7 +177,7 @@ def begun_of(monkeypatch: pytest.MonkeyPatch, answer: int = 0) -> list[int]:
         asked.append(os.fstat(descriptor).st_size)
         return answer
 
-    monkeypatch.setattr(local_sync, "_sync_file_range", begin)
+    monkeypatch.setattr(local_store, "_sync_file_range", begin)
     return asked
 
 
@@ -199,9 +199,9 @@ def test_the_disk_begins_with_a_large_file_when_it_is_closed(
 
 
 def test_a_system_that_cannot_begin_early_syncs_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_sync, "_sync_file_range", None)
+    monkeypatch.setattr(local_store, "_sync_file_range", None)
     synced: list[str] = []
-    monkeypatch.setattr(local_sync, "to_disk", synced.append)
+    monkeypatch.setattr(local_store, "to_disk", synced.append)
     storage = Storage(tmp_path)
     with storage.open_output("large") as sink:
         sink.write(b"x" * (2 << 20))
@@ -211,4 +211,4 @@ def test_a_system_that_cannot_begin_early_syncs_as_ever(tmp_path: Path, monkeypa
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of Linux")
 def test_linux_begins_early() -> None:
-    assert local_sync._sync_file_range is not None
+    assert local_store._sync_file_range is not None

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from hudi_fast.errors import LockError
-from hudi_fast.storage import object_store
+from hudi_fast.storage import stores
 from hudi_fast.storage.conditional import ThrottledError, Versioned
-from hudi_fast.storage.object_store import RootedStore, create_confirmed, with_retries
+from hudi_fast.storage.stores import RootedStore, create_confirmed, with_retries
 
 
 class Objects:
@@ -44,14 +44,14 @@ class Objects:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     pauses: list[float] = []
-    monkeypatch.setattr(object_store.time, "sleep", pauses.append)
+    monkeypatch.setattr(stores.time, "sleep", pauses.append)
     return pauses
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch, no_pauses: list[float]) -> list[float]:
     """The pauses, which are all that takes time."""
-    monkeypatch.setattr(object_store.time, "monotonic", lambda: sum(no_pauses))
+    monkeypatch.setattr(stores.time, "monotonic", lambda: sum(no_pauses))
     return no_pauses
 
 
@@ -155,7 +155,7 @@ def test_an_error_that_would_come_again_is_raised_at_once(error: OSError, no_pau
 
 def test_no_try_begins_late(monkeypatch: pytest.MonkeyPatch, no_pauses: list[float]) -> None:
     times = iter([0.0, 20.0])
-    monkeypatch.setattr(object_store.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(stores.time, "monotonic", lambda: next(times))
     with pytest.raises(OSError, match="slow"):
         with_retries(answers(OSError("slow"), 7))
     assert no_pauses == []

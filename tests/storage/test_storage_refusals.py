@@ -13,7 +13,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.refusals import refusal_code, refusal_of_text
+from hudi_fast.storage.failures import refusal_code, refusal_of_text
 from tests.servers.http_faults import Faults, http_faults, refusal
 from tests.servers.s3 import S3Server
 from tests.support.small_tables import options, plain_rows, rows_of

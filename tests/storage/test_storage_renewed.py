@@ -17,8 +17,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.gcs import GcsOptions
-from hudi_fast.storage.renewed import RenewedFiles
 from hudi_fast.storage.s3_options import S3Options
+from hudi_fast.storage.servers import RenewedFiles
 from tests.servers.faulty_http import Answer, faulty_http
 from tests.servers.http_faults import http_faults
 from tests.servers.s3 import REGION, S3Server, start_s3

@@ -22,14 +22,14 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.storage import object_store
+from hudi_fast.storage import stores
 from hudi_fast.storage.azure import AzureOptions
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import explained_error
 from hudi_fast.storage.gcs import GcsOptions
-from hudi_fast.storage.object_store import with_retries
-from hudi_fast.storage.refusals import explained_error
 from hudi_fast.storage.s3_options import S3Options
 from hudi_fast.storage.servers import Server
+from hudi_fast.storage.stores import with_retries
 from tests.servers.faulty_http import Answer, faulty_http
 
 TIMEOUT = 2.0
@@ -250,8 +250,8 @@ def test_retries_end_before_the_timeout_of_the_options(
     seconds: float | None, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, calls = itertools.count(), list[int]()
-    monkeypatch.setattr(object_store.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(object_store.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(stores.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(stores.time, "sleep", lambda seconds: None)
 
     def call() -> None:
         calls.append(1)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.reading import in_threads
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.reading import scan
+from hudi_fast.storage.forks import ThreadPool
 from tests.support.small_tables import options, plain_rows
 
 PACKAGE = Path(hf.__file__).parent
@@ -80,8 +80,8 @@ def test_readers_read_in_the_caller_where_no_thread_can_begin(monkeypatch: pytes
     def refused(self: object) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(in_threads.threading.Thread, "start", refused)
-    assert list(in_threads.in_threads([1, 2, 3], lambda unit: iter([unit, unit]), 2)) == [1, 1, 2, 2, 3, 3]
+    monkeypatch.setattr(scan.threading.Thread, "start", refused)
+    assert list(scan.in_threads([1, 2, 3], lambda unit: iter([unit, unit]), 2)) == [1, 1, 2, 2, 3, 3]
 
 
 def test_no_module_makes_another_kind_of_pool() -> None:
@@ -90,4 +90,4 @@ def test_no_module_makes_another_kind_of_pool() -> None:
         for path in PACKAGE.rglob("*.py")
         if "kernels" not in path.parts and "ThreadPoolExecutor" in path.read_text()
     }
-    assert found == {"storage/thread_pool.py"}
+    assert found == {"storage/forks.py"}

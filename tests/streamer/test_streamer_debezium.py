@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
-from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload, without_untyped
 from hudi_fast.streamer.messages import json_rows
 from hudi_fast.streamer.sources.source import Fetched
+from hudi_fast.streamer.transform import MYSQL, POSTGRES, of_changes, with_payload, without_untyped
 
 
 def event(op, before, after, place, database="postgres"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
-from hudi_fast.streamer.sources.event_memory import EventMemory, hashed, object_events, shown_position
+from hudi_fast.streamer.sources.s3_events import EventMemory, hashed, object_events, shown_position
 
 HOUR = 3600
 

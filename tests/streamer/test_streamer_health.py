@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.streamer.health import Health
+from hudi_fast.streamer.tables import Health
 
 
 def turn(instant="20240101000000000", rows=3, left=5):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
-from hudi_fast.streamer.sources.kafka_offsets import offsets_of, position_of, shared_out
+from hudi_fast.streamer.sources.kafka import offsets_of, position_of, shared_out
 
 OFFSETS = st.dictionaries(st.integers(0, 200), st.integers(0, 2**62), min_size=1)
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import hudi_fast as hf
 from hudi_fast.streamer.settings import StreamSettings
-from hudi_fast.streamer.sources.database import DatabaseSource
-from hudi_fast.streamer.sources.mysql import MysqlReader
+from hudi_fast.streamer.sources.database import DatabaseSource, MysqlReader
 from tests.servers.mariadb import PASSWORD, USER
 from tests.support.examples import examples
 

@@ -9,7 +9,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.streamer.places import open_place
+from hudi_fast.streamer.settings import open_place
 from tests.servers.s3 import S3Server
 
 KEYS = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.precombine.field": "ts"}

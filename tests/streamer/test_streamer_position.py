@@ -1,6 +1,6 @@
 """Where a stream continues: positions in commits, and the arguments that replace them.
 
-Modules: hudi_fast.streamer.position, hudi_fast.timeline.archive.newest.
+Modules: hudi_fast.streamer.position, hudi_fast.timeline.archive.timeline.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
 from hudi_fast.streamer.position import Position, find_position, position_metadata, start_of
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.instants import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from tests.support.small_tables import options, plain_rows
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import hudi_fast as hf
 from hudi_fast.streamer.messages import Message
 from hudi_fast.streamer.protobuf import ProtoForm, ProtoMessages, header_of
-from hudi_fast.streamer.sources import proto_schemas
-from hudi_fast.streamer.sources.proto_schemas import message_name, read_descriptor_file, type_of
+from hudi_fast.streamer.sources import registry
+from hudi_fast.streamer.sources.registry import message_name, read_descriptor_file, type_of
 from tests.streamer.proto_files import class_of, descriptor_set
 from tests.support.examples import examples
 
@@ -309,16 +309,16 @@ def test_imports_that_come_with_protobuf_need_not_be_in_the_file_and_others_are_
 
 @pytest.mark.parametrize(
     "name",
-    [f"{folder}/{stem}.proto" for folder, (_, stems) in proto_schemas._SHIPPED.items() for stem in stems.split()],
+    [f"{folder}/{stem}.proto" for folder, (_, stems) in registry._SHIPPED.items() for stem in stems.split()],
 )
 def test_each_file_that_need_not_be_registered_comes_with_a_package(name):
-    assert proto_schemas._shipped(name, "f").name == name
+    assert registry._shipped(name, "f").name == name
 
 
 @pytest.mark.parametrize("name", ["google/protobuf/../type/date.proto", "google/protobuf/pyext/x.proto", "os.proto"])
 def test_no_other_name_of_a_schema_is_imported(name):
     with pytest.raises(hf.ConfigError, match="f lacks the file"):
-        proto_schemas._shipped(name, "f")
+        registry._shipped(name, "f")
 
 
 @pytest.mark.parametrize("data", [b"", b"not a set", b'syntax = "proto3";'])

@@ -1,6 +1,6 @@
 """``hudi-fast stream --engine spark``: its session, and a driver that is killed.
 
-Modules: hudi_fast.streamer.on_spark.engine, hudi_fast.spark.started, hudi_fast.cli.no_pandas.
+Modules: hudi_fast.streamer.on_spark.engine, hudi_fast.spark.session, hudi_fast.cli.shared.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.streamer.on_spark.kafka import MessageRange, ranges_of
+from hudi_fast.streamer.on_spark.sources import MessageRange, ranges_of
 from tests.streamer import test_streamer_proto_kafka as proto
 from tests.streamer import test_streamer_registry as avro
 from tests.streamer.proto_files import class_of, descriptor_set

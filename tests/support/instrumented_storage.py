@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.storage.folder_store import temporary_beside
+from hudi_fast.storage.stores import temporary_beside
 
 __all__ = ["CHANGING_CALLS", "FAULT_KINDS", "FaultyStorage", "InjectedFaultError", "RecordingStorage", "StorageCall"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import hudi_fast as hf
-from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.read import scan
+from hudi_fast.metadata_table.state import MetadataLister
 from hudi_fast.metadata_table.table import open_metadata
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file

@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
-from hudi_fast.formats.log.delete_block import decode_delete_block
-from hudi_fast.formats.log.record_positions import decode_positions
+from hudi_fast.formats.log.delete_block import decode_delete_block, decode_positions
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant
 from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
 from hudi_fast.view.table_state import commits_newest_first, load_state, read_commit
 from tests.support.small_tables import options, plain_rows, table_rows

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import hudi_fast as hf
-from hudi_fast.timeline.instant import instant_from_ms
+from hudi_fast.timeline.instants import instant_from_ms
 from hudi_fast.writing.flow import write_at
 from tests.support.sessions import session_of
 

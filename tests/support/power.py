@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.storage import local_sync
+from hudi_fast.storage import local_store
 
 __all__ = ["Disk", "kinds"]
 
@@ -25,7 +25,7 @@ kinds = pytest.mark.parametrize(
 
 
 class Disk:
-    """Follows what :mod:`hudi_fast.storage.local_sync` puts on the disk.
+    """Follows what :mod:`hudi_fast.storage.local_store` puts on the disk.
 
     Args:
         root: the folder to follow.
@@ -36,7 +36,7 @@ class Disk:
         self.root = root
         self._kept: dict[int, bytes] = {}
         self._watch: Callable[[], object] | None = None
-        patch.setattr(local_sync, "to_disk", self._to_disk)
+        patch.setattr(local_store, "to_disk", self._to_disk)
 
     def after_loss(self, target: Path) -> Path:
         """A copy of the folder as a loss of power at this moment leaves it: files without content where it is lost."""

@@ -8,7 +8,7 @@ from typing import Any
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant
 from hudi_fast.view.table_state import TableState, load_state
 from tests.support.mor_tables import VERSIONS, mor_options
 from tests.support.small_tables import options

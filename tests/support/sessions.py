@@ -12,7 +12,7 @@ import pyarrow as pa
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant
 from hudi_fast.writing.backend import Backend, Engine
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine

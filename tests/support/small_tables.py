@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 
 import hudi_fast as hf
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.instant import WRITE_ACTIONS
+from hudi_fast.timeline.instants import WRITE_ACTIONS, read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.table_state import TableState, commits_newest_first, load_state

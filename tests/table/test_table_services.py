@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.table.service_calls import check_plan
+from hudi_fast.table.recovery import check_plan
 from hudi_fast.table.services import TableServices
 from tests.support.small_tables import listing, options, plain_rows
 

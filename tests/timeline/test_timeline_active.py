@@ -4,8 +4,15 @@ import pickle
 import pytest
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
-from hudi_fast.timeline.instant import Instant, State, instant_from_ms
+from hudi_fast.timeline.instants import (
+    Instant,
+    State,
+    Timeline,
+    instant_from_ms,
+    load_timeline,
+    read_instant_body,
+    read_requested_body,
+)
 from tests.timeline.stored_timelines import NAMES, unzip_timeline
 
 DONE = State.COMPLETED

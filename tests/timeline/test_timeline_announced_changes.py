@@ -9,7 +9,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.announced_changes import ANNOUNCED_KEY, announce, apply_announced
+from hudi_fast.timeline.transition import ANNOUNCED_KEY, announce, apply_announced
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows
 

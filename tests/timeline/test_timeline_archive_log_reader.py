@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive.log_reader import archive_files, archive_number, read_log, read_log_times
-from hudi_fast.timeline.archive.writer import append_archive
+from hudi_fast.timeline.archive.log_archive import archive_files, archive_number, read_log, read_log_times
+from hudi_fast.timeline.archive.timeline import append_archive
 from tests.timeline.archives import made_up, new_archive, time_of
 
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import write_single_record
 from hudi_fast.formats.log.blocks import scan_log_blocks
 from hudi_fast.timeline.archive.entries import ENTRY_SCHEMA, entries_of, instant_of
-from hudi_fast.timeline.archive.log_writer import _PLAN_SCHEMA
-from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
-from hudi_fast.timeline.archive.writer import append_archive
+from hudi_fast.timeline.archive.log_archive import _PLAN_SCHEMA
+from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline, append_archive
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit_metadata, encode_commit_metadata
 from hudi_fast.timeline.plans import RollbackMetadata, encode_rollback_metadata
 from hudi_fast.timeline.service_plans import (

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive.lsm_reader import (
+from hudi_fast.timeline.archive.lsm_archive import (
     LsmFile,
     Manifest,
     SeenTimes,
+    append_lsm,
     lsm_completions,
     lsm_file,
     read_lsm,
@@ -22,7 +23,6 @@ from hudi_fast.timeline.archive.lsm_reader import (
     read_lsm_times,
     read_manifest,
 )
-from hudi_fast.timeline.archive.lsm_writer import append_lsm
 from tests.timeline.archives import made_up, time_of
 
 FOLDER = "history"

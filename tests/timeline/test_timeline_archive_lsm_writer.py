@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
-from hudi_fast.timeline.archive.writer import append_archive
+from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline, append_archive
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from tests.support.examples import examples
 from tests.timeline.archives import made_up, new_archive, time_of

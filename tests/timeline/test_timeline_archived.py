@@ -14,14 +14,13 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.service_options import ArchiveOptions
 from hudi_fast.errors import CorruptTableError, LockError
 from hudi_fast.formats.log.blocks import read_content, scan_log_blocks
 from hudi_fast.timeline.archive.entries import ENTRY_SCHEMA, entries_of
-from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
-from hudi_fast.timeline.archive.writer import append_archive
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes, append_archive
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.instants import State
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_clean_plan
 from tests.timeline.archives import archive_of, made_up, new_archive, opened, time_of
 

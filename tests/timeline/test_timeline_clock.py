@@ -7,7 +7,7 @@ import pytest
 from hudi_fast.errors import CorruptTableError, LockError
 from hudi_fast.locking.table_lock import HeldLock
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.instant import instant_from_ms, ms_from_instant
+from hudi_fast.timeline.instants import instant_from_ms, ms_from_instant
 
 NOW = 1_795_240_190_123
 

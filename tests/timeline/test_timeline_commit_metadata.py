@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import read_single_record
-from hudi_fast.timeline.active import load_timeline, read_instant_body
 from hudi_fast.timeline.commit_metadata import (
     CommitMetadata,
     RuntimeStats,
@@ -16,7 +15,7 @@ from hudi_fast.timeline.commit_metadata import (
     encode_commit_metadata,
     encode_workload_profile,
 )
-from hudi_fast.timeline.instant import State, with_state
+from hudi_fast.timeline.instants import State, load_timeline, read_instant_body, with_state
 from tests.timeline.stored_timelines import NAMES, unzip_timeline
 
 

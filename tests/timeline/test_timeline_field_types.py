@@ -10,8 +10,8 @@ import pytest
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit_metadata
 from hudi_fast.timeline.field_types import checked
-from hudi_fast.timeline.index_plans import IndexPart
 from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest
+from hudi_fast.timeline.service_plans import IndexPart
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import read_instant_body, read_requested_body
-from hudi_fast.timeline.index_plans import (
+from hudi_fast.timeline.instants import read_instant_body, read_requested_body
+from hudi_fast.timeline.service_plans import (
     IndexPart,
     decode_index_metadata,
     decode_index_plan,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.timeline.instant import (
+from hudi_fast.timeline.instants import (
     Instant,
     State,
     comparable_action,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.timeline.plans import RollbackMetadata, RollbackPartition
-from hudi_fast.timeline.restore_plans import (
+from hudi_fast.timeline.service_plans import (
     RestoreMetadata,
     RestorePlan,
     decode_restore_metadata,

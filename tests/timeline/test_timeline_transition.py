@@ -1,12 +1,11 @@
 import pytest
 
+from hudi_fast.config.new_table import create_table_layout
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import NewTable, TableConfig, new_table_properties
-from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline, read_instant_body
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, load_timeline, read_instant_body
 from hudi_fast.timeline.transition import (
     complete,
     create_requested,

@@ -19,12 +19,10 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.hfile.read import read_hfile
+from hudi_fast.formats.hfile.reader import read_hfile
 from hudi_fast.formats.hfile.writer import encode_hfile
-from hudi_fast.formats.log.blocks import MAGIC, BlockType, HeaderKey, scan_log_blocks
-from hudi_fast.formats.log.delete_block import decode_delete_block
-from hudi_fast.formats.log.record_positions import decode_positions
-from hudi_fast.formats.log.writer import encode_block
+from hudi_fast.formats.log.blocks import MAGIC, BlockType, HeaderKey, encode_block, scan_log_blocks
+from hudi_fast.formats.log.delete_block import decode_delete_block, decode_positions
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.parquet.thrift_compact import (
     I64,
@@ -37,10 +35,10 @@ from hudi_fast.formats.parquet.thrift_compact import (
     struct_list,
     structs,
 )
-from hudi_fast.index.consistent import parse_hashing
+from hudi_fast.index.buckets import parse_hashing
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive.lsm_reader import read_manifest
+from hudi_fast.timeline.archive.lsm_archive import read_manifest
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.plans import decode_clean_plan
 
@@ -238,7 +236,7 @@ def _absurd_instants(folder: Path, time: str) -> None:
 
 def _slow_pattern(folder: Path) -> None:
     """A pattern that takes exponential time by backtracking, and a path that makes it."""
-    from hudi_fast.index.bucket import bucket_count
+    from hudi_fast.index.buckets import bucket_count
     from hudi_fast.index.tagging import BucketSettings
 
     settings = BucketSettings(count=4, overrides=(("(a+)+$", 8),))

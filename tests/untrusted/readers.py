@@ -36,22 +36,20 @@ from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.hfile.writer import encode_hfile
-from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
+from hudi_fast.formats.lance.base_file import LanceSettings, LanceWriter
 from hudi_fast.formats.log.blocks import MAGIC, BlockType, HeaderKey, read_content, scan_log_blocks
-from hudi_fast.formats.log.delete_block import decode_delete_block
-from hudi_fast.formats.log.record_positions import decode_positions
+from hudi_fast.formats.log.delete_block import decode_delete_block, decode_positions
 from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.parquet.column_ranges import ranges_of_file
 from hudi_fast.formats.parquet.footer import change_footer
-from hudi_fast.index.consistent import parse_hashing
-from hudi_fast.metadata_table.definitions import load_definitions
+from hudi_fast.index.buckets import parse_hashing
+from hudi_fast.metadata_table.layout import load_definitions
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive.log_reader import read_log, read_log_times
-from hudi_fast.timeline.archive.lsm_reader import read_lsm_files, read_lsm_times, read_manifest
+from hudi_fast.timeline.archive.log_archive import read_log, read_log_times
+from hudi_fast.timeline.archive.lsm_archive import read_lsm_files, read_lsm_times, read_manifest
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.index_plans import decode_index_metadata, decode_index_plan
 from hudi_fast.timeline.plans import (
     decode_clean_metadata,
     decode_clean_plan,
@@ -59,8 +57,14 @@ from hudi_fast.timeline.plans import (
     decode_rollback_plan,
     decode_savepoint,
 )
-from hudi_fast.timeline.restore_plans import decode_restore_metadata, decode_restore_plan
-from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_requested_replace
+from hudi_fast.timeline.service_plans import (
+    decode_compaction_plan,
+    decode_index_metadata,
+    decode_index_plan,
+    decode_requested_replace,
+    decode_restore_metadata,
+    decode_restore_plan,
+)
 from hudi_fast.view.base_files import open_file
 from tests.naive import hfile as naive_hfile
 from tests.naive import kryo_deletes as naive_kryo

@@ -1,7 +1,7 @@
 """Hostile files cost bounded memory and time, and end in an error of hudi_fast that names the file.
 
 All files are read in processes of their own, which are short of memory and end when a file takes too long.
-Modules: hudi_fast.storage.local_entries, hudi_fast.storage.stored_json, hudi_fast.timeline.field_types.
+Modules: hudi_fast.storage.local_store, hudi_fast.storage.untrusted, hudi_fast.timeline.avro_models.
 """
 
 from __future__ import annotations

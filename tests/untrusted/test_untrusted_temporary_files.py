@@ -1,6 +1,6 @@
 """Rows in temporary files can be read by their user alone, whatever the umask.
 
-Modules: hudi_fast.merging.row_buffer, hudi_fast.services.clustering.ordered_rows,
+Modules: hudi_fast.merging.row_buffer, hudi_fast.services.clustering.rows,
 hudi_fast.metadata_table.updates.record_bins.
 """
 
@@ -16,7 +16,7 @@ import pytest
 from hudi_fast.merging import row_buffer
 from hudi_fast.merging.row_buffer import RowBuffer
 from hudi_fast.metadata_table.updates.record_bins import RECORDS, GroupBins
-from hudi_fast.services.clustering.ordered_rows import SpilledRows
+from hudi_fast.services.clustering.rows import SpilledRows
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
-from hudi_fast.view.cleaned_files import cleaned_since
+from hudi_fast.timeline.instants import load_timeline
+from hudi_fast.view.lost_files import cleaned_since
 from hudi_fast.view.table_state import TableState, load_state
 from tests.support.small_tables import options, plain_rows
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.committed_files import committed_files
+from hudi_fast.view.lost_files import committed_files
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows
 

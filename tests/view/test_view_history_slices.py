@@ -8,8 +8,7 @@ import pytest
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
-from hudi_fast.view.history_slices import past_slices
-from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.slices import latest_slices, past_slices
 from hudi_fast.view.table_state import load_state
 from tests.support.golden import Golden
 

@@ -1,6 +1,6 @@
 """What is Lance's own: vectors, sizes, paths, maps, a missing package. The rest is in test_view_base_files.
 
-Modules: hudi_fast.view.base_files, hudi_fast.formats.lance.read, hudi_fast.formats.lance.write.
+Modules: hudi_fast.view.base_files, hudi_fast.formats.lance.base_file, hudi_fast.formats.lance.base_file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.formats.vectors import vector_type
+from hudi_fast.formats.logical_types import vector_type
 from tests.support.small_tables import listing, plain_rows, rows_of, table_rows
 from tests.view.test_view_base_files import FORMAT, INDEXES, SEVERAL, extensions, settings
 

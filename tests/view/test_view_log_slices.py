@@ -12,9 +12,8 @@ import pytest
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 from hudi_fast.view.file_names import base_file_name, log_file_name
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 

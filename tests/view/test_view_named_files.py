@@ -3,7 +3,7 @@
 Each kind of plan is given each kind of victim, on the oldest and the newest layout of the timeline, and then everything
 that carries plans out is called.
 
-Modules: hudi_fast.view.named_files.
+Modules: hudi_fast.view.planned_files.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata, encode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, read_instant_body
 from hudi_fast.timeline.plans import (
     CleanPlan,
     RollbackPlan,
@@ -40,7 +39,7 @@ from hudi_fast.timeline.service_plans import (
     encode_requested_replace,
 )
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
-from hudi_fast.view.named_files import named_file
+from hudi_fast.view.planned_files import named_file
 from tests.support.rollback_tables import MOR, services, settings_of, state_of
 from tests.support.small_tables import plain_rows, table_rows
 

@@ -9,7 +9,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.own_files import foreign_files, is_own_file, is_own_temporary, require_own_files
+from hudi_fast.view.file_names import foreign_files, is_own_file, is_own_temporary, require_own_files
 from tests.support.golden import TABLES, golden_names
 from tests.support.small_tables import options, plain_rows
 

@@ -10,7 +10,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.planned_slices import PlannedSlice, PlannedSlices
+from hudi_fast.view.planned_files import PlannedSlice, PlannedSlices
 from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import plain_rows, rows_of, table_rows

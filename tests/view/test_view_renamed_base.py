@@ -9,9 +9,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.base_files import open_base
+from hudi_fast.view.base_files import RenamedBase, open_base
 from hudi_fast.view.file_names import BaseFile
-from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows

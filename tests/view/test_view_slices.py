@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from hudi_fast.storage.base import FileStat
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline
 from hudi_fast.view.file_names import BaseFile, LogFile, base_file_name, log_file_name, parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 

@@ -1,6 +1,6 @@
 """Writing by a bucket index: which file groups rows go to, what commits say of it, and what is refused.
 
-Modules: hudi_fast.writing.bucket_ranges.
+Modules: hudi_fast.writing.bucket.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.index.bucket import bucket_number, bucket_of_keys
-from hudi_fast.index.consistent import first_hashing, load_hashing
+from hudi_fast.index.buckets import bucket_number, bucket_of_keys, first_hashing, load_hashing
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state

@@ -13,7 +13,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.plans import (
     RollbackPlan,
     RollbackRequest,

@@ -15,13 +15,12 @@ import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, Timeline, load_timeline
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import create_requested, to_inflight
-from hudi_fast.writing.conflicts.resolve import OwnWrite, candidates, require_no_conflict
-from hudi_fast.writing.conflicts.touched import touched_groups
+from hudi_fast.writing.conflicts import OwnWrite, candidates, require_no_conflict
+from hudi_fast.writing.early_conflicts import touched_groups
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options, plain_rows
 

@@ -10,9 +10,9 @@ import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, ConfigError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.conflicts.checks import check_mode, pin, require_no_other_commit
+from hudi_fast.writing.conflicts import check_mode, pin, require_no_other_commit
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import INSTANT, drafted
 

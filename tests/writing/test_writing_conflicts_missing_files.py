@@ -7,7 +7,7 @@ from pathlib import Path
 import hudi_fast as hf
 from hudi_fast.errors import FileGoneError
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.conflicts.checks import conflict_of_missing_file
+from hudi_fast.writing.conflicts import conflict_of_missing_file
 from tests.support.small_tables import options, plain_rows
 
 ID = "11111111-1111-1111-1111-111111111111-0"

@@ -11,7 +11,7 @@ import hudi_fast as hf
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState, load_state, table_schema
-from hudi_fast.writing.conflicts.checks import merged_schema
+from hudi_fast.writing.conflicts import merged_schema
 from tests.support.small_tables import options, plain_rows
 
 LATE, EARLY = "99980101000000000", "20200101000000000"

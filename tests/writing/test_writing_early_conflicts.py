@@ -18,14 +18,12 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, ConfigError
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
-from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State, load_timeline
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.conflicts.early import EarlyDetection, require_no_earlier_writer
-from hudi_fast.writing.conflicts.touched import FileGroup
+from hudi_fast.writing.early_conflicts import EarlyDetection, FileGroup, require_no_earlier_writer
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder, marked_in_partition, marker_instants
 from hudi_fast.writing.write_plan import WriteOutcome, WritePlan

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.writing.file_columns import (
+from hudi_fast.writing.output_file import (
     META_COLUMNS,
     CarriedColumns,
     carried_schema,

@@ -15,9 +15,9 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import latest_slices
-from hudi_fast.writing.append import append_log
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
+from hudi_fast.writing.log_file import append_log
 from hudi_fast.writing.markers import make_marker_folder, marked_files
 from hudi_fast.writing.output_file import chunks, new_rows
 from hudi_fast.writing.rewrite import rewrite_file_group

@@ -1,6 +1,6 @@
 """Values and record keys that the entries of a table's indexes cannot hold are refused before anything is written.
 
-Modules: hudi_fast.metadata_table.indexed_values.
+Modules: hudi_fast.metadata_table.keys.
 """
 
 from __future__ import annotations

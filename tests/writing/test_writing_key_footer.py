@@ -11,7 +11,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.writing.key_footer import KeyFooter
+from hudi_fast.writing.output_file import KeyFooter
 from hudi_fast.writing.write_plan import WritePlan
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import drafted

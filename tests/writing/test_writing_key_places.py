@@ -6,7 +6,7 @@ import numpy as np
 
 from hudi_fast.index.tagging import SliceMatches
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.key_places import UNKNOWN_ROW, KeyPlaces, places_of_matches, slice_numbers
+from hudi_fast.writing.located import UNKNOWN_ROW, KeyPlaces, places_of_matches, slice_numbers
 
 
 def test_places_are_joined_and_chosen():

@@ -11,8 +11,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.metadata_table import state as state_module
-from hudi_fast.metadata_table.lister import MetadataLister
-from hudi_fast.metadata_table.state import open_state
+from hudi_fast.metadata_table.state import MetadataLister, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view import table_state
 from hudi_fast.view.table_state import commits_newest_first

@@ -14,11 +14,11 @@ from hudi_fast.config.file_options import LogOptions
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import arrow_to_avro
-from hudi_fast.formats.hfile.read import read_hfile
+from hudi_fast.formats.hfile.reader import read_hfile
 from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.varlen import varlen_buffers
-from hudi_fast.writing.log_data import DataBlock, data_blocks, delete_records
+from hudi_fast.writing.log_file import DataBlock, data_blocks, delete_records
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
 AVRO = arrow_to_avro(SCHEMA, "row", "", meta_fields=False)

@@ -3,7 +3,7 @@
 It was deleted, and written again while a compaction was pending, or another writer has inserted it into the log. Apache
 Hudi finds it in no base file and inserts it again: see tests/interop/test_interop_mor_turns.py.
 
-Modules: hudi_fast.view.logged_inserts, hudi_fast.writing.lookup.
+Modules: hudi_fast.view.planned_files, hudi_fast.writing.lookup.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from hudi_fast.writing.markers import (
     create_marker,
     delete_marker,
     delete_markers,
+    ensure_partition_marker,
     has_markers,
     make_marker_folder,
     marked_files,
 )
-from hudi_fast.writing.partition_marker import ensure_partition_marker
 from tests.servers.http_faults import Faults, http_faults
 from tests.servers.s3 import S3Server
 from tests.support.instrumented_storage import RecordingStorage

@@ -1,6 +1,6 @@
 """The metadata table is compacted without the lock: whatever other writers do meanwhile, nothing is lost.
 
-Modules: hudi_fast.writing.metadata_services.
+Modules: hudi_fast.writing.metadata_commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, heartbeat_path
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instants import Instant
 from tests.support.interleaving import assert_sound, settings_for
 from tests.support.sessions import CompactingBackend
 from tests.support.small_tables import plain_rows, table_rows

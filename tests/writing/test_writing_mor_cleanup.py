@@ -12,7 +12,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import encode_workload_profile
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
     RollbackPlan,

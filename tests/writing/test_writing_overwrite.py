@@ -10,7 +10,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.overwrite import discard, empty_table, exchange, stage
+from hudi_fast.writing.open_table import discard, empty_table, exchange, stage
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 

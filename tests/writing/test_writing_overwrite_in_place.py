@@ -11,10 +11,10 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.announced_changes import ANNOUNCED_KEY
+from hudi_fast.timeline.transition import ANNOUNCED_KEY
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing import flow
-from hudi_fast.writing.overwrite_in_place import changed_properties
+from hudi_fast.writing.open_table import changed_properties
 from tests.faults import calls
 from tests.faults.calls import attempt, faults
 from tests.support.instrumented_storage import FaultyStorage, RecordingStorage

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.properties import parse_properties
+from hudi_fast.config.properties_file import parse_properties
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.listing import StorageLister
 from tests.support.small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows

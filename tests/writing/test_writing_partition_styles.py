@@ -1,6 +1,6 @@
 """A write spells times in partition paths as the table's partitions do, so that a stored key keeps its partition.
 
-Modules: hudi_fast.writing.partition_styles, hudi_fast.keys.key_generator.
+Modules: hudi_fast.writing.table_schema, hudi_fast.keys.key_generator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.partition_styles import with_stored_styles
+from hudi_fast.writing.table_schema import with_stored_styles
 from tests.support.small_tables import options
 
 AT = [datetime(2024, 1, 5, 18, 0, 0, 789000, UTC), datetime(2023, 3, 10, 12, 30, tzinfo=UTC), None]

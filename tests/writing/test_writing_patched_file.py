@@ -1,6 +1,6 @@
 """The next version of a base file copies the row groups without changes, and the keys of updated ones.
 
-Modules: hudi_fast.writing.patched_file, hudi_fast.writing.rewrite, hudi_fast.services.compaction.slices,
+Modules: hudi_fast.writing.patched_file, hudi_fast.writing.rewrite, hudi_fast.services.merge_slices,
 hudi_fast.index.tagging.
 """
 

@@ -15,7 +15,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.index.record_index import KeyLocations, is_by_partition, locate_keys
+from hudi_fast.index.metadata_lookup import KeyLocations, is_by_partition, locate_keys
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices

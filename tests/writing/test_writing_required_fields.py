@@ -1,6 +1,6 @@
 """Structs, lists and maps with required parts: null ones are written, and values that lack a part are refused.
 
-Modules: hudi_fast.formats.required_fields.
+Modules: hudi_fast.formats.column_limits.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from hudi_fast.config.file_options import SizingOptions
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
-from hudi_fast.writing.sizing import (
+from hudi_fast.writing.assign import (
     InsertAssignment,
     SmallFile,
     assign_inserts,

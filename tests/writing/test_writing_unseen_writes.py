@@ -20,21 +20,12 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.locking import (
-    dynamodb,
-    file_system,
-    hive_metastore,
-    in_storage,
-    lock_file,
-    remote_file,
-    table_lock,
-    zookeeper,
-)
+from hudi_fast.locking import dynamodb, file_system, hive_metastore, in_storage, table_lock, zookeeper
 from hudi_fast.locking.machine import MachineTurn
 from hudi_fast.locking.table_lock import HeldLock
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline import heartbeat
-from hudi_fast.writing import failed_writes, transaction
+from hudi_fast.writing import rollback_plan, transaction
 from tests.locking.providers import LEASED, Provider, held, kinds, open_kind
 from tests.support.small_tables import assert_tidy
 
@@ -74,7 +65,7 @@ class Suspension:
         self._meanwhile: Callable[[], object] | None = None
         self.pattern = COMPLETED
         clock = SimpleNamespace(**{**vars(time), "monotonic": lambda: time.monotonic() + self._passed})
-        for module in (lock_file, file_system, remote_file, in_storage, dynamodb, zookeeper, hive_metastore):
+        for module in (file_system, file_system, file_system, in_storage, dynamodb, zookeeper, hive_metastore):
             patch.setattr(module, "time", clock)
         create = Storage.create_exclusive
 
@@ -508,8 +499,8 @@ def unlocked(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Storage:
 def test_without_a_lock_a_write_does_not_complete_over_one_that_it_has_not_seen(
     unlocked: Storage, suspension: Suspension, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failed_writes, "is_elsewhere", lambda *args: False)
-    monkeypatch.setattr(failed_writes, "_pending", lambda state: [])
+    monkeypatch.setattr(rollback_plan, "is_elsewhere", lambda *args: False)
+    monkeypatch.setattr(rollback_plan, "_pending", lambda state: [])
     theirs, reconcile = partial(hf.write, rows([1], 2), unlocked.uri, TABLE), transaction._reconcile
 
     def interrupted(*args: Any) -> set[str]:

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.hook_options import VALIDATOR_CLASSES
+from hudi_fast.config.monitoring_options import VALIDATOR_CLASSES
 from tests.support.mor_tables import VERSIONS, mor_options
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 

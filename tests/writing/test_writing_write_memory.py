@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.partition_marker import ensure_partition_marker
-from hudi_fast.writing.write_memory import memory_of
+from hudi_fast.writing.markers import ensure_partition_marker, memory_of
 
 
 def test_a_write_has_one_memory_whichever_storage_object_asks(tmp_path: Path) -> None:

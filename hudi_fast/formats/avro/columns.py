@@ -24,8 +24,8 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro.program import Fill, Items, Leaf, Node, Record, Skip, Union
 from hudi_fast.formats.avro.types import WalkProgram
-from hudi_fast.formats.required_fields import clear_hidden_nulls, null_array
-from hudi_fast.kernels import avro_cursor, avro_decode, avro_structure, avro_text
+from hudi_fast.formats.column_limits import clear_hidden_nulls, null_array
+from hudi_fast.kernels import avro_decode, avro_structure
 from hudi_fast.kernels._arrays import Int
 
 __all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
@@ -38,15 +38,15 @@ _NO_BYTES = np.empty(0, np.uint8)
 _NO_OFFSETS = np.empty(0, np.int32)
 _NO_PLACES = np.empty(0, np.int64)
 _REASONS = {
-    avro_cursor.CUT_OFF: "a value that fits into its record",
-    avro_cursor.BAD_VARINT: "a whole number of at most ten bytes",
-    avro_cursor.BAD_LENGTH: "a non-negative length within the record",
-    avro_cursor.BAD_BRANCH: "a branch of the union",
-    avro_cursor.BAD_BOOLEAN: "a boolean, 0 or 1",
-    avro_cursor.BAD_NUMBER: "a number in the type's range",
-    avro_cursor.BAD_BLOCK: "a block of items of its declared size",
-    avro_cursor.BAD_DECIMAL: "a decimal with no more digits than its type",
-    avro_cursor.TOO_DEEP: f"at most {avro_cursor.MAX_CALLS} records inside each other",
+    avro_structure.CUT_OFF: "a value that fits into its record",
+    avro_structure.BAD_VARINT: "a whole number of at most ten bytes",
+    avro_structure.BAD_LENGTH: "a non-negative length within the record",
+    avro_structure.BAD_BRANCH: "a branch of the union",
+    avro_structure.BAD_BOOLEAN: "a boolean, 0 or 1",
+    avro_structure.BAD_NUMBER: "a number in the type's range",
+    avro_structure.BAD_BLOCK: "a block of items of its declared size",
+    avro_structure.BAD_DECIMAL: "a decimal with no more digits than its type",
+    avro_structure.TOO_DEEP: f"at most {avro_structure.MAX_CALLS} records inside each other",
 }
 
 
@@ -106,7 +106,7 @@ def _checked(result: Int, rows: Rows, column: str) -> int:
     if result >= 0:
         return int(result)
     row, reason = divmod(-int(result), 16)
-    if reason == avro_cursor.TOO_LARGE:
+    if reason == avro_structure.TOO_LARGE:
         raise BatchTooLargeError(column)
     raise corrupt(_REASONS[reason], column, rows, int(rows.pos[row]))
 
@@ -228,7 +228,7 @@ def _read_bytes(leaf: Leaf, rows: Rows, valid: npt.NDArray[np.uint8]) -> pa.Arra
     out = np.empty(total + avro_decode.COPY_SLACK, np.uint8)
     avro_decode.copy_values(rows.data, starts, offsets, out)
     if leaf.kind == pa.string():
-        bad = avro_text.find_invalid_utf8(offsets, out)
+        bad = avro_structure.find_invalid_utf8(offsets, out)
         if bad >= 0:
             raise corrupt("UTF-8", f"column {leaf.path}", rows, int(starts[bad]))
     buffers = [_validity(leaf, valid, nulls), pa.py_buffer(offsets), pa.py_buffer(out[:total])]
@@ -295,8 +295,8 @@ def _read_union(plan: Union, rows: Rows) -> pa.Array:
     count = len(rows.pos)
     branches = np.empty(count, np.int32)
     done = avro_decode.read_ints(rows.data, rows.pos, rows.ends, -1, _NO_BYTES, 0, len(plan.names) - 1, branches)
-    if done < 0 and -int(done) % 16 == avro_cursor.BAD_NUMBER:
-        done += avro_cursor.BAD_NUMBER - avro_cursor.BAD_BRANCH
+    if done < 0 and -int(done) % 16 == avro_structure.BAD_NUMBER:
+        done += avro_structure.BAD_NUMBER - avro_structure.BAD_BRANCH
     _checked(done, rows, f"column {plan.path}")
     found = {int(branch): np.flatnonzero(branches == branch) for branch in np.unique(branches)}
     made = {}

@@ -25,20 +25,20 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from hudi_fast.errors import SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro.defaults import default_array
 from hudi_fast.formats.avro.promotion import Convert, Promote, built_in_conversion
 from hudi_fast.formats.avro.types import (
     AvroField,
     AvroType,
     WalkProgram,
     branch_names,
+    default_array,
     is_general_union,
     member_branches,
     optional_part,
     plain_arrow_type,
     walk_program,
 )
-from hudi_fast.formats.vectors import is_vector, unpacked
+from hudi_fast.formats.logical_types import is_vector, unpacked
 
 __all__ = ["Fill", "Items", "Leaf", "Node", "Record", "Skip", "Union", "plan_rows"]
 

@@ -26,8 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.columns import BatchTooLargeError, Rows, corrupt, read_record_columns
-from hudi_fast.formats.avro.encode_plan import WriteRecord, plan_columns
-from hudi_fast.formats.avro.encoding import measure_record, write_record
+from hudi_fast.formats.avro.encoding import WriteRecord, measure_record, plan_columns, write_record
 from hudi_fast.formats.avro.program import Record, plan_rows
 from hudi_fast.formats.avro.promotion import Promote
 from hudi_fast.formats.avro.types import parse_record

@@ -1,7 +1,9 @@
-"""A writer's Avro schema with its names resolved, with the details that decoding needs and Arrow types do not have.
+"""A writer's Avro types with names resolved, and defaults of its fields.
+
+A writer's Avro schema with its names resolved, with the details that decoding needs and Arrow types do not have.
 
 :func:`parse_record` turns JSON into a tree of :class:`AvroType`, in which a named type is a single object.
-:func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` executes. ``avro.schema`` returns
+:func:`walk_program` flattens types into the int64 array that ``kernels.avro_structure`` executes. ``avro.schema`` returns
 the Arrow type of a scalar type; it is called only for requested columns, so a column that hudi_fast cannot hold does
 not prevent reading the other columns.
 
@@ -11,6 +13,8 @@ records, enums and fixeds without namespace unless that is ambiguous), or, in co
 ``member1`` in order.
 
 Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
+
+Defaults of Avro fields as Arrow values. Source: Avro 1.11 specification, "Complex Types".
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,10 +31,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named, read_schema
-from hudi_fast.formats.avro.schema import avro_to_arrow
-from hudi_fast.formats.type_limits import MAX_LEVELS, MAX_PARTS
-from hudi_fast.kernels.avro_cursor import (
+from hudi_fast.formats.avro.schema import Names, avro_to_arrow, full_name, malformed, member, named, read_schema
+from hudi_fast.formats.column_limits import MAX_LEVELS, MAX_PARTS, MAX_UNSTORED
+from hudi_fast.kernels.avro_structure import (
     BYTES,
     CALL,
     END,
@@ -51,6 +55,7 @@ __all__ = [
     "WalkProgram",
     "arrow_type",
     "branch_names",
+    "default_array",
     "is_general_union",
     "member_branches",
     "min_bytes",
@@ -323,7 +328,7 @@ def min_bytes(avro: AvroType, within: bool = False) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WalkProgram:
-    """A program that skips values, see ``kernels.avro_cursor``.
+    """A program that skips values, see ``kernels.avro_structure``.
 
     Attributes:
         steps: int64[].
@@ -444,3 +449,51 @@ def _emit_list(avro: AvroType, emitting: _Emitting, marked: bool) -> int:
     steps[start + 1] = len(steps)
     steps += (NEXT, start + 2, int(marked))
     return depth + 1
+
+
+def default_array(avro: AvroType, default: Any, kind: pa.DataType, path: str) -> pa.Array | None:
+    """The default of a field as an array of one value of type ``kind``; None for null.
+
+    ``default`` is a JSON value or null; for a union it is a value of the first branch. ``path`` names the column in
+    messages.
+
+    Raises:
+        CorruptTableError: the default does not have the type.
+        UnsupportedFeatureError: the default takes more than 64 KiB, in every row that lacks the column.
+    """
+    if default is None:
+        return None
+    try:
+        made = pa.array([_default(avro, default)], kind)
+    except (pa.ArrowException, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        shown = repr(default)[:100]
+        raise CorruptTableError(f"The default {shown} of column {path} does not have its type, {kind}.") from error
+    if made.nbytes > MAX_UNSTORED:
+        raise UnsupportedFeatureError(
+            f"The default of column {path} takes {made.nbytes} bytes in each row that lacks it; at most {MAX_UNSTORED} "
+            "are supported."
+        )
+    return made
+
+
+def _default(avro: AvroType, value: Any) -> Any:
+    if value is None:
+        return None
+    if is_general_union(avro):
+        name, part = union_members(avro)[0]
+        return dict.fromkeys((name, "member0"), _default(part, value))  # the struct has one of the names
+    if avro.kind == "union":
+        return _default(next(part for part in avro.parts if part.kind != "null"), value)
+    if avro.kind == "record":
+        return {each.name: _default(each.type, value.get(each.name, each.default)) for each in avro.fields}
+    if avro.kind == "array":
+        return [_default(avro.parts[0], each) for each in value]
+    if avro.kind == "map":
+        return [(key, _default(avro.parts[0], each)) for key, each in value.items()]
+    if avro.kind in ("bytes", "fixed"):
+        raw = value.encode("latin-1")
+        declared = avro.json if isinstance(avro.json, Mapping) else {}
+        if declared.get("logicalType") == "decimal":
+            return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-int(declared.get("scale", 0)))
+        return raw
+    return value

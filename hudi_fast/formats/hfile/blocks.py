@@ -1,4 +1,6 @@
-"""Blocks of an HFile: their frame, compression, and access to the loaded part of a file.
+"""Blocks of an HFile: read from a file or a buffer, decompressed, taken apart.
+
+Blocks of an HFile: their frame, compression, and access to the loaded part of a file.
 
 ::
 
@@ -7,34 +9,147 @@
 
 :func:`read_block` opens one block of a known kind, :func:`encode_block` writes one. Stored checksums are not verified,
 as in Hudi's own reader; gzip has its own. Source: HFile reference sections 1.2 to 1.4; HFileBlock, Hudi 1.2.0.
+
+Decompression of HFile blocks.
+
+::
+
+    GZ             gzip members, one after the other
+    ZSTD           a zstd stream
+    SNAPPY, LZ4    Hadoop's framing:   plain size | chunk size | chunk | chunk size | chunk ...     sizes: 4 bytes each
+                                       (again, if more follows)
+
+Hudi 0.15 and earlier wrote such files with HBase, which uses Hadoop's codecs; Hudi 1.x reads only GZ and NONE
+(HoodieDecompressorFactory, 1.2.0). Source: BlockCompressorStream, Hadoop 3.3; Compression, HBase 2.4.
+
+Lazy ranged reads of one HFile inside a file or a buffer.
+
+The end of the HFile, which has the trailer and usually the indexes, is read at once and cached; a small HFile is read
+in a single request. Neighbouring required blocks share a request (:meth:`HFileSource.parts`).
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.hfile.codecs import GZIP, Codec, decompress
+from hudi_fast.formats.varint import snappy_size
+from hudi_fast.kernels.lz4_blocks import lz4_size
 
 __all__ = [
     "DATA",
     "FILE_INFO",
+    "GZIP",
     "LEAF_INDEX",
     "META",
     "MIDDLE_INDEX",
+    "READ_CODECS",
     "ROOT_INDEX",
     "BlockReference",
     "Codec",
     "HFileContent",
+    "HFileSource",
     "block_end",
+    "decompress",
     "encode_block",
     "read_block",
 ]
+
+GZIP = 31
+"""zlib's code for a gzip member with the largest window."""
+
+_SIZE = struct.Struct(">i")
+
+
+class Codec(IntEnum):
+    """Compression of all blocks of a file; values are the numbers in the trailer."""
+
+    LZO = 0
+    GZ = 1
+    NONE = 2
+    SNAPPY = 3
+    LZ4 = 4
+    BZIP2 = 5
+    ZSTD = 6
+
+
+READ_CODECS = (Codec.GZ, Codec.NONE, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+"""Codecs of files that can be read."""
+
+
+def decompress(codec: Codec, payload: memoryview, plain: int) -> memoryview:
+    """The decompressed payload of a block; it has another size than ``plain`` if the block is damaged.
+
+    Args:
+        codec: GZ, SNAPPY, LZ4 or ZSTD.
+        payload: unsigned bytes.
+        plain: expected number of bytes; decompression stops after at most one byte more.
+
+    Raises:
+        ValueError: the codec cannot decompress the bytes; the message gives the reason.
+    """
+    try:
+        if codec == Codec.GZ:
+            return _gunzip(payload, plain)
+        if codec == Codec.ZSTD:
+            return memoryview(pa.Codec("zstd").decompress(payload, plain, asbytes=True))
+        return _chunks(codec, payload, plain)
+    except (zlib.error, pa.ArrowException, OSError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _gunzip(payload: memoryview, plain: int) -> memoryview:
+    parts: list[bytes] = []
+    left = plain
+    rest: bytes | memoryview = payload
+    while len(rest):
+        member = zlib.decompressobj(GZIP)
+        parts.append(member.decompress(rest, left + 1))
+        left -= len(parts[-1])
+        if left < 0 or not member.eof:
+            break
+        rest = member.unused_data
+    return memoryview(b"".join(parts) if len(parts) != 1 else parts[0])
+
+
+def _chunks(codec: Codec, payload: memoryview, plain: int) -> memoryview:
+    unpack = pa.Codec("snappy" if codec == Codec.SNAPPY else "lz4_raw").decompress
+    parts: list[bytes] = []
+    at, made, due = 0, 0, 0
+    while at < len(payload):
+        if made == due:
+            due, at = made + _size(payload, at), at + _SIZE.size
+            if due > plain:
+                raise ValueError(f"{due} bytes instead of {plain}")
+            continue
+        size, at = _size(payload, at), at + _SIZE.size
+        chunk = payload[at : at + size]
+        if len(chunk) < size:
+            raise ValueError("a chunk that is cut off")
+        becomes = snappy_size(chunk) if codec == Codec.SNAPPY else int(lz4_size(np.frombuffer(chunk, np.uint8)))
+        if not 0 < becomes <= due - made:
+            raise ValueError(f"a chunk of {becomes} bytes where {due - made} are left")
+        parts.append(unpack(chunk, becomes, asbytes=True))
+        at, made = at + size, made + becomes
+    return memoryview(b"".join(parts))
+
+
+def _size(payload: memoryview, at: int) -> int:
+    if at + _SIZE.size > len(payload):
+        raise ValueError("a size that is cut off")
+    size: int = _SIZE.unpack_from(payload, at)[0]
+    if size < 0:
+        raise ValueError(f"a size of {size}")
+    return size
+
 
 DATA, META, FILE_INFO = b"DATABLK*", b"METABLKc", b"FILEINF2"
 """Kinds of blocks, by their magic: entries; a named value; properties of the file."""
@@ -175,3 +290,91 @@ def encode_block(magic: bytes, payload: Any, codec: Codec, previous: int) -> tup
     size = with_header + len(checksums)
     head = _HEADER.pack(magic, size - _HEADER.size, plain, previous, _NO_CHECKSUM, _INTERVAL, with_header)
     return [head, stored, checksums], size
+
+
+_END = 128 << 10  # read on open; on an object store this is hardly slower than reading only the trailer
+_GAP = 64 << 10  # unneeded bytes between two blocks that are read to save a request
+_REQUEST = 8 << 20  # maximum bytes of a request for several blocks; bounds memory
+_LEAST = 1 << 10  # minimum bytes of a request: pyarrow takes S3's refusal of a smaller one for data, and does not retry
+
+
+class HFileSource:
+    """One HFile; thread-safe.
+
+    Args:
+        source: the file (for random access), or its content.
+        path: path of the file, for messages.
+        offset: byte position of the HFile in ``source``.
+        length: bytes of the HFile; None: up to the end of ``source``.
+        message_offset: byte position of the HFile for messages, if ``source`` is a part of a larger file.
+
+    Attributes:
+        end: the end of the HFile; the whole HFile if it is small.
+
+    Raises:
+        CorruptTableError: the source ends before the HFile does.
+    """
+
+    def __init__(
+        self,
+        source: pa.NativeFile | pa.Buffer,
+        path: str,
+        offset: int,
+        length: int | None,
+        message_offset: int | None = None,
+    ) -> None:
+        self.path = path
+        self.offset = offset
+        self.message_offset = offset if message_offset is None else message_offset
+        self._source: pa.NativeFile | pa.Buffer | None = source
+        total = source.size if isinstance(source, pa.Buffer) else source.size()
+        self.length = total - offset if length is None else length
+        nothing = HFileContent.of(b"", path, self.message_offset)
+        if offset < 0 or not 0 <= self.length <= total - offset:
+            raise nothing.corrupt(f"Expected {length} bytes of an HFile, found {total - offset}.", 0)
+        self.end = nothing
+        self.end = self.read(0 if isinstance(source, pa.Buffer) else max(0, self.length - _END), self.length)
+
+    def read(self, first: int, last: int) -> HFileContent:
+        """The bytes from position ``first`` up to ``last``.
+
+        Raises:
+            CorruptTableError: the range is outside the HFile.
+            ValueError: the source is closed.
+        """
+        if self._source is None:
+            raise ValueError(f"the HFile {self.path} is closed")
+        if not 0 <= first <= last <= self.length:
+            raise self.end.corrupt(f"Expected a block inside the HFile, found bytes {first} to {last}.", self.length)
+        if self.end.data and first >= self.end.start:
+            return self.end.cut(first, last)
+        at, size = self.offset + first, last - first
+        if isinstance(self._source, pa.Buffer):
+            content = self._source.slice(at, size)
+        else:
+            content = self._source.read_at(max(size, min(_LEAST, self.length - first)), at)[:size]
+        part = HFileContent.of(content, self.path, self.message_offset, first)
+        if len(part.data) != size:
+            raise part.corrupt(f"Expected {size} bytes, found {len(part.data)}.", first)
+        return part
+
+    def parts(self, references: Sequence[BlockReference]) -> Iterator[HFileContent]:
+        """Bytes that contain each block, in file order; neighbouring blocks share one read."""
+        at = 0
+        while at < len(references):
+            first, stop = references[at].offset, references[at].end
+            following = at + 1
+            while following < len(references):
+                block = references[following]
+                if block.offset - stop > _GAP or block.end - first > _REQUEST:
+                    break
+                stop = max(stop, block.end)
+                following += 1
+            part = self.read(first, stop)
+            for _ in range(at, following):
+                yield part
+            at = following
+
+    def close(self) -> None:
+        """Release the source without closing it."""
+        self._source = None

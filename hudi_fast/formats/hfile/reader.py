@@ -1,4 +1,6 @@
-"""Read HFiles by ranges: whole files block by block, many keys at once, or all entries with some prefixes.
+"""Read HFiles, by ranges and as a whole.
+
+Read HFiles by ranges: whole files block by block, many keys at once, or all entries with some prefixes.
 
 ::
 
@@ -9,11 +11,52 @@
 
 Files may be larger than memory: a reader holds the indexes, a few MiB of blocks in flight, and the cache.
 Source: HFile reference section 1; HFileReaderImpl, Hudi 1.2.0.
+
+The entries of one data block of an HFile, as Arrow arrays in key order.
+
+::
+
+    payload ─► keys, values ─► within the bounds of the index? ─► ascending?
+                                                                    by bytes: unchanged
+                                                                    by Java's string order: sort by bytes
+                                                                    neither: damaged
+
+Searches rely on byte order. Source: HFile reference section 1.5.
+
+A bounded cache of decompressed HFile data blocks, shared by readers.
+
+::
+
+    HFileReader --(file, block offset)--> BlockCache --miss--> read, decompress, split into entries --> stored
+                                              |                                                          |
+                                              +-- evicts the least recently used block above max_bytes --+
+
+The caller creates the cache and passes it to readers. Files are identified by the path given to the reader, and HFiles
+never change under their name, so one cache serves one root folder.
+
+HFiles of version 3: sorted keys and values in blocks, as in Hudi's HFile log blocks and metadata table.
+
+::
+
+    data blocks (leaf index blocks between them) | meta blocks | intermediate index
+        | root index | index of meta blocks | file info | trailer
+          ^ load-on-open offset                           4096 bytes
+
+    trailer -> root index -> (intermediate -> leaf index, if HBase was the writer) -> data blocks -> entries
+
+Modules that read and write one part each: ``blocks`` (frames), ``codecs`` (compression), ``trailer`` (trailer and file
+info), ``index``, ``entries``. ``reader`` (ranged reads, look-ups) and ``writer`` build on them. This module reads a
+whole in-memory file in one call, and exports the public names of the package.
+
+Stored checksums are not verified, as in Hudi's own reader. Keys are the contents alone, without HBase's suffix.
+Source: HFile reference section 1; HFileReaderImpl, HFileBlock and HFileTrailer, Hudi 1.2.0; files by HBase 2.4 and
+Hudi 0.15 and 1.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -23,26 +66,175 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.hfile.blocks import (
     DATA,
     FILE_INFO,
     META,
     ROOT_INDEX,
     BlockReference,
+    Codec,
     HFileContent,
+    HFileSource,
     block_end,
     read_block,
 )
-from hudi_fast.formats.hfile.cache import BlockCache, BlockEntries
-from hudi_fast.formats.hfile.entries import ordered_entries
-from hudi_fast.formats.hfile.index import index_keys, inner_blocks, key_content, read_root
-from hudi_fast.formats.hfile.source import HFileSource
-from hudi_fast.formats.hfile.trailer import TRAILER_SIZE, read_file_info, read_trailer
-from hudi_fast.formats.varlen import VARLEN, VarlenBuffers, varlen_buffers
-from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.kernels.hfile_search import find_keys, find_prefixes, first_unordered, mark_rare_keys, route_keys
+from hudi_fast.formats.hfile.layout import (
+    TRAILER_SIZE,
+    HFileTrailer,
+    data_blocks,
+    index_keys,
+    inner_blocks,
+    java_order,
+    key_content,
+    read_file_info,
+    read_root,
+    read_trailer,
+)
+from hudi_fast.formats.varlen import VARLEN, VarlenBuffers, string_array, varlen_buffers
+from hudi_fast.kernels.hfile import (
+    copy_entries,
+    find_keys,
+    find_prefixes,
+    first_unordered,
+    key_heads,
+    mark_rare_keys,
+    measure_entries,
+    route_keys,
+)
+from hudi_fast.kernels.sorting import group_rows
+from hudi_fast.storage.forks import new_lock
 
-__all__ = ["HFileReader"]
+__all__ = [
+    "BlockCache",
+    "BlockEntries",
+    "BlockReference",
+    "Codec",
+    "HFileContent",
+    "HFileReader",
+    "HFileTrailer",
+    "data_blocks",
+    "hfile_arrays",
+    "ordered_entries",
+    "read_block",
+    "read_entries",
+    "read_hfile",
+    "read_trailer",
+]
+
+
+def read_entries(file: HFileContent, offset: int, payload: memoryview) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of a data block, binary[n] each, in stored order. ``file`` and ``offset`` are for messages.
+
+    Raises:
+        CorruptTableError: an entry is malformed.
+    """
+    data = np.frombuffer(payload, np.uint8)
+    sizes = np.empty(2, np.int64)
+    count = int(measure_entries(data, sizes))
+    if count < 0:
+        raise file.corrupt(f"Expected an entry at byte {-1 - count} of an HFile block, found other bytes.", offset)
+    key_offsets, value_offsets = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
+    keys, values = np.empty(int(sizes[0]), np.uint8), np.empty(int(sizes[1]), np.uint8)
+    copy_entries(data, key_offsets, keys, value_offsets, values)
+    return string_array(key_offsets, keys, pa.binary()), string_array(value_offsets, values, pa.binary())
+
+
+def ordered_entries(
+    file: HFileContent, offset: int, payload: memoryview, low: bytes, high: bytes | None
+) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of a data block sorted by the keys' bytes; equal keys keep their stored order.
+
+    ``low`` is the block's key in the index: no key may be below it. ``high`` is the next block's key: no key may be
+    above it; None for the last block. ``file`` and ``offset`` are for messages.
+
+    Raises:
+        CorruptTableError: an entry is malformed, or the keys contradict the index.
+    """
+    keys, values = read_entries(file, offset, payload)
+    if not len(keys):
+        return keys, values
+    first, last = keys[0].as_py(), keys[-1].as_py()
+    bounds = [low, first, last] if high is None else [low, first, last, high]
+    ascends = int(first_unordered(*varlen_buffers(keys), False)) < 0
+    if ascends and bounds == sorted(bounds):
+        return keys, values
+    texts = [low, *keys.to_pylist(), *bounds[3:]]
+    if texts != sorted(texts, key=java_order):
+        raise file.corrupt("Expected ascending keys in an HFile block, found unsorted keys.", offset)
+    order = pc.sort_indices(keys)
+    return keys.take(order), values.take(order)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntries:
+    """The n entries of one data block, in key order; created by :meth:`of`.
+
+    Attributes:
+        keys: binary[n], contents without HBase's suffix.
+        values: binary[n].
+        shared: bytes of the prefix that all keys share.
+        heads: uint64[n], the eight bytes after that prefix, most significant first.
+    """
+
+    keys: pa.Array
+    values: pa.Array
+    shared: int
+    heads: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, keys: pa.Array, values: pa.Array) -> BlockEntries:
+        """Prepare entries in key order for search."""
+        heads = np.empty(len(keys), np.uint64)
+        return cls(keys, values, int(key_heads(*varlen_buffers(keys), heads)), heads)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory use in bytes."""
+        return int(self.keys.nbytes + self.values.nbytes + self.heads.nbytes)
+
+
+class BlockCache:
+    """A least-recently-used cache of blocks; thread-safe. Two threads may load the same block.
+
+    Args:
+        max_bytes: limit for keys and values; a larger block is not cached.
+    """
+
+    def __init__(self, max_bytes: int = 256 << 20) -> None:
+        self.max_bytes = max_bytes
+        self._blocks: OrderedDict[Hashable, BlockEntries] = OrderedDict()
+        self._lock = new_lock()
+        self._bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the cached blocks."""
+        return self._bytes
+
+    def get(self, key: Hashable) -> BlockEntries | None:
+        """Return the block and mark it as used; None if it is not cached."""
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is not None:
+                self._blocks.move_to_end(key)
+            return block
+
+    def put(self, key: Hashable, block: BlockEntries) -> None:
+        """Store a block; may evict others."""
+        size = block.nbytes
+        if size > self.max_bytes:
+            return
+        with self._lock:
+            before = self._blocks.pop(key, None)
+            self._bytes += size - (0 if before is None else before.nbytes)
+            self._blocks[key] = block
+            while self._bytes > self.max_bytes:
+                self._bytes -= self._blocks.popitem(last=False)[1].nbytes
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 
@@ -314,3 +506,31 @@ def _shortest(prefixes: pa.Array) -> pa.Array:
         if not kept or not prefix.startswith(kept[-1]):
             kept.append(prefix)
     return pa.array(kept, pa.binary())
+
+
+def read_hfile(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of a whole HFile, binary[n] each, in key order; equal keys keep their stored order.
+
+    ``path`` and ``offset``, the HFile's position in that file, are for messages.
+
+    Raises:
+        CorruptTableError: the content is not an HFile, or is damaged.
+        UnsupportedFeatureError: the HFile has another version, is compressed with LZO or BZIP2, or has more than 2 GiB
+            of keys or values (use :func:`hfile_arrays`).
+    """
+    pairs = list(hfile_arrays(content, path, offset))
+    if not pairs:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    if len(pairs) == 1:
+        return pairs[0]
+    try:
+        return pa.concat_arrays([keys for keys, _ in pairs]), pa.concat_arrays([values for _, values in pairs])
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeatureError(
+            f"The HFile holds more than an Arrow array can (2 GiB): {error} [file {path}, byte {offset}]"
+        ) from error
+
+
+def hfile_arrays(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Keys and values of each data block, in key order; arguments and errors as for :func:`read_hfile`."""
+    return HFileReader(HFileSource(content, path, 0, content.size, offset), None).scan()

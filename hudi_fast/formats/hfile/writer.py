@@ -27,12 +27,10 @@ import pyarrow as pa
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.hfile.blocks import DATA, FILE_INFO, META, ROOT_INDEX, BlockReference, Codec, encode_block
-from hudi_fast.formats.hfile.index import encode_root, full_key
-from hudi_fast.formats.hfile.trailer import HFileTrailer, encode_file_info, encode_trailer
-from hudi_fast.formats.log.writer import Part
+from hudi_fast.formats.hfile.layout import HFileTrailer, encode_file_info, encode_root, encode_trailer, full_key
+from hudi_fast.formats.log.blocks import Part
 from hudi_fast.formats.varlen import VARLEN, VarlenBuffers, varlen_buffers
-from hudi_fast.kernels.hfile_entries import write_entries
-from hudi_fast.kernels.hfile_search import first_unordered
+from hudi_fast.kernels.hfile import first_unordered, write_entries
 
 __all__ = ["HFileWriter", "Sink", "encode_hfile"]
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import META_FIELDS, OPERATION_FIELD
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 
 __all__ = [
     "AFTER",

@@ -36,7 +36,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.varlen import fixed_items, string_array, varlen_buffers
 from hudi_fast.kernels import delete_records as reading
-from hudi_fast.kernels import delete_writing as writing
+from hudi_fast.kernels import delete_records as writing
 
 __all__ = ["BlockPlace", "checked", "column_items", "default_rows", "null_rows", "read_ordering", "validity_of"]
 

@@ -24,7 +24,6 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, rows_without_columns
-from hudi_fast.formats.orc.sections import NO_CODEC
 from hudi_fast.formats.orc.stripe import (
     DATA,
     DICTIONARY_DATA,
@@ -33,11 +32,11 @@ from hudi_fast.formats.orc.stripe import (
     SECONDARY,
     StripeFooter,
     StripeStreams,
+    StripeTimestamps,
     parse_stripe_footer,
     read_streams,
 )
-from hudi_fast.formats.orc.tail import OrcTail, check_levels, parse_tail
-from hudi_fast.formats.orc.timestamps import StripeTimestamps
+from hudi_fast.formats.orc.tail import NO_CODEC, OrcTail, check_levels, parse_tail
 from hudi_fast.formats.orc.types import (
     count_types,
     has_timestamps,

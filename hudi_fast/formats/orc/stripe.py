@@ -1,4 +1,6 @@
-"""A stripe of an ORC file: the positions of its streams, some streams in memory, and a file of only these streams.
+"""Stripes of an ORC file, and timestamps that Arrow cannot read.
+
+A stripe of an ORC file: the positions of its streams, some streams in memory, and a file of only these streams.
 
 ::
 
@@ -8,6 +10,19 @@
 Arrow's reader would request each stream separately, in pieces, which is slow on an object store.
 
 Source: ORC specification v1, "Stripe Footer"; orc_proto.proto of Apache ORC 2.0.
+
+Read timestamps of a stripe that Arrow cannot read: by writers outside UTC, and beyond the range of nanoseconds.
+
+::
+
+    stripe ─► the same stripe, its timestamps declared as numbers ─► Arrow ─► seconds since 2015 began for the writer
+      └─────► streams of nanoseconds ─► runs ───────────────────────────────► + nanoseconds ─► instants
+
+Arrow converts timestamps to local clock readings, which are equal for two instants when clocks are set back. The
+seconds of a timestamp column are stored like a column of numbers, so Arrow can read them as numbers. The nanoseconds
+are a separate stream, which is decoded here.
+
+Source: ORC specification v1, "Timestamp Columns"; TimestampTreeReader of Apache ORC 1.9.
 """
 
 from __future__ import annotations
@@ -17,10 +32,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from hudi_fast.formats.hfile.messages import encode_message, message_fields
-from hudi_fast.formats.orc.sections import Sections
-from hudi_fast.formats.orc.tail import MAGIC, OrcTail, Stripe, as_bytes, as_number, tail_of_stripe
+from hudi_fast.formats.orc.tail import MAGIC, OrcTail, Sections, Stripe, as_bytes, as_number, tail_of_stripe
+from hudi_fast.formats.varint import encode_message, message_fields
 from hudi_fast.kernels.orc_runs import RunBounds, measure_runs, read_runs
 
 __all__ = [
@@ -32,6 +47,7 @@ __all__ = [
     "Encoding",
     "StripeFooter",
     "StripeStreams",
+    "StripeTimestamps",
     "parse_stripe_footer",
     "read_streams",
 ]
@@ -240,3 +256,61 @@ def _numbers(message: memoryview, count: int) -> list[int]:
     """The first fields of a message of numbers; 0 for missing fields."""
     fields = {field: value for field, value in message_fields(message) if field <= count}
     return [as_number(fields.get(field, 0)) for field in range(1, count + 1)]
+
+
+_2015 = 1_420_070_400
+"""2015-01-01 00:00 UTC, in seconds since 1970."""
+
+
+class StripeTimestamps:
+    """The timestamps of a stripe.
+
+    Args:
+        streams: streams of the stripe.
+        ahead: seconds by which the year 2015 began earlier for the writer than in UTC.
+    """
+
+    def __init__(self, streams: StripeStreams, ahead: int) -> None:
+        self._streams = streams
+        self._ahead = ahead
+
+    def instants(self, seconds: pa.Array, number: int, is_instant: bool) -> pa.Array:
+        """The instants of a column or of a part of a column, ``timestamp[us, UTC]``.
+
+        Args:
+            seconds: stored seconds, int64[n].
+            number: number of the ORC type.
+            is_instant: whether the type does not depend on the writer's time zone.
+
+        Raises:
+            ValueError: the stream of nanoseconds is damaged.
+        """
+        present = np.flatnonzero(seconds.is_valid().to_numpy(zero_copy_only=False))
+        nanos = self._nanoseconds(number, len(present))
+        known = seconds.drop_null().to_numpy() + (_2015 - (0 if is_instant else self._ahead))
+        known -= (known < 0) & (nanos > 999_999)  # seconds were rounded towards zero, except with less than 1 ms
+        micros = np.zeros(len(seconds), np.int64)
+        micros[present] = known * 1_000_000 + nanos // 1000
+        return pa.array(micros, mask=~_flags(len(seconds), present)).cast(pa.timestamp("us", "UTC"))
+
+    def _nanoseconds(self, number: int, count: int) -> npt.NDArray[np.int64]:
+        """The nanoseconds of ``count`` timestamps, int64[count].
+
+        The last three bits of a stored number encode how many zeros were left out: 0 if no bit is set, else one more
+        than their value. Hudi writes negative numbers for some instants before 1970.
+        """
+        stored = self._streams.integers(number, SECONDARY, count)
+        zeros = stored & 7
+        nanos: npt.NDArray[np.int64] = (stored >> 3) * 10 ** np.where(zeros, zeros + 1, 0)
+        if np.any(np.abs(nanos) >= 1_000_000_000):
+            raise ValueError("more nanoseconds than a second has")
+        return nanos
+
+
+# ---- internals
+
+
+def _flags(count: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    flags = np.zeros(count, np.bool_)
+    flags[rows] = True
+    return flags

@@ -10,7 +10,7 @@
     all others                          the same     the same
 
 An ORC timestamp is local time of the writer, and a stripe names the writer's time zone. Hudi stores instants in such
-columns. Arrow reads timestamps of writers in UTC. :mod:`hudi_fast.formats.orc.timestamps` reads timestamps of other
+columns. Arrow reads timestamps of writers in UTC. :mod:`hudi_fast.formats.orc.stripe` reads timestamps of other
 writers, and timestamps beyond the range of nanoseconds.
 
 Source: ``AvroOrcUtils`` (0.15.0, 1.2.0); ORC specification v1, "Timestamp Columns".
@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.formats.orc.timestamps import StripeTimestamps
+from hudi_fast.formats.orc.stripe import StripeTimestamps
 
 __all__ = [
     "count_types",

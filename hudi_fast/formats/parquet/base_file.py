@@ -40,12 +40,11 @@ from hudi_fast.formats.base_file import (
     footer_of,
     key_pairs,
 )
-from hudi_fast.formats.parquet.constant_columns import ConstantColumns
+from hudi_fast.formats.column_limits import without_hidden_nulls
+from hudi_fast.formats.logical_types import VECTORS_KEY, stored_rows, stored_schema, vectors_text
 from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, without_keys
 from hudi_fast.formats.parquet.footer import change_footer
-from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
-from hudi_fast.formats.required_fields import without_hidden_nulls
-from hudi_fast.formats.vectors import VECTORS_KEY, stored_rows, stored_schema, vectors_text
+from hudi_fast.formats.parquet.leaf_columns import ConstantColumns, leaf_columns, nan_columns
 from hudi_fast.kernels.parquet_footer import chunk_faults
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import naming_file

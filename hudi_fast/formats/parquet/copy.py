@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet.row_groups import ColumnChunk, ParquetFooter, RowGroup, parse_footer
+from hudi_fast.formats.parquet.footer import ColumnChunk, ParquetFooter, RowGroup, parse_footer
 from hudi_fast.formats.parquet.thrift_compact import (
     I16,
     LIST,

@@ -17,14 +17,13 @@ import json
 from collections.abc import Iterable
 from functools import lru_cache
 
+from hudi_fast.config.new_table import create_table_layout
 from hudi_fast.config.properties_file import PROPERTIES_PATH, table_checksum, update_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.config.table_layout import create_table_layout
-from hudi_fast.metadata_table.definitions import DEFINITIONS_PATH, IndexDefinition, save_definitions
-from hudi_fast.metadata_table.layout import METADATA_FOLDER
+from hudi_fast.metadata_table.layout import DEFINITIONS_PATH, METADATA_FOLDER, IndexDefinition, save_definitions
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 
 __all__ = [
     "BUILDING_KEY",

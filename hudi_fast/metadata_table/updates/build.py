@@ -23,12 +23,18 @@ from typing import cast
 import pyarrow as pa
 
 from hudi_fast.config.metadata_options import MetadataOptions
-from hudi_fast.config.properties import format_properties
+from hudi_fast.config.properties_file import format_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro.schema import META_FIELDS, OPERATION_FIELD
-from hudi_fast.metadata_table.definitions import IndexDefinition, index_version
-from hudi_fast.metadata_table.layout import PartitionKind, group_file_id, group_file_id_prefix, kind_of
+from hudi_fast.metadata_table.layout import (
+    IndexDefinition,
+    PartitionKind,
+    group_file_id,
+    group_file_id_prefix,
+    index_version,
+    kind_of,
+)
 from hudi_fast.metadata_table.records import RECORD_SCHEMA
 from hudi_fast.metadata_table.stat_values import StatsVersion, indexed_columns
 from hudi_fast.metadata_table.table import MetadataTable
@@ -38,17 +44,15 @@ from hudi_fast.metadata_table.updates.bookkeeping import (
     write_definitions,
 )
 from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit
-from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log
+from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, WriteRecords, empty_group_log
 from hudi_fast.metadata_table.updates.produce import ProducerContext, record_counts, sources_of_table
 from hudi_fast.metadata_table.updates.produce_expression import require_readable_filters
-from hudi_fast.metadata_table.updates.runner import WriteRecords
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.instant import SOLO_TIME, Instant, State
+from hudi_fast.timeline.instants import SOLO_TIME, Instant, State, Timeline
 from hudi_fast.timeline.transition import delete_instant_files
-from hudi_fast.view.committed_files import committed_files
 from hudi_fast.view.listing import PARTITION_MARKERS
+from hudi_fast.view.lost_files import committed_files
 
 __all__ = [
     "build_order",

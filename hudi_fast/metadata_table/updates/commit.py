@@ -18,12 +18,11 @@ from dataclasses import dataclass, replace
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table.layout import group_file_id, group_file_id_prefix
 from hudi_fast.metadata_table.records import RECORD_SCHEMA
+from hudi_fast.metadata_table.state import TableDelta
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.metadata_table.table_delta import TableDelta
 from hudi_fast.metadata_table.updates.bookkeeping import commit_schema
-from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log, target_of
+from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, WriteRecords, empty_group_log, target_of
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
-from hudi_fast.metadata_table.updates.runner import WriteRecords
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import (
@@ -31,7 +30,7 @@ from hudi_fast.timeline.commit_metadata import (
     WriteStat,
     encode_commit_metadata,
 )
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.slices import FileSlice
 

@@ -14,33 +14,41 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
-from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta, added_logs
+from hudi_fast.metadata_table.state import AddedFile, TableDelta, added_logs
 from hudi_fast.metadata_table.updates.produce_base import (
+    BloomOfFiles,
+    BloomOfRemoved,
     EncodedRecords,
+    FilesOfChange,
+    FilesOfTable,
     GroupChange,
     ProducerContext,
     RecordSource,
     after_change,
     group_changes,
     in_chunks,
+    is_data_file,
 )
-from hudi_fast.metadata_table.updates.produce_bloom import BloomOfFiles, BloomOfRemoved
 from hudi_fast.metadata_table.updates.produce_expression import (
     ExpressionFilters,
     ExpressionOfPartition,
     ExpressionOfRemoved,
     check_expression,
 )
-from hudi_fast.metadata_table.updates.produce_files import FilesOfChange, FilesOfTable, is_data_file
-from hudi_fast.metadata_table.updates.produce_records import KeysOfGroup, KeysOfSlice
-from hudi_fast.metadata_table.updates.produce_secondary import PairsOfGroup, PairsOfSlice, check_secondary
+from hudi_fast.metadata_table.updates.produce_records import (
+    KeysOfGroup,
+    KeysOfSlice,
+    PairsOfGroup,
+    PairsOfSlice,
+    check_secondary,
+)
 from hudi_fast.metadata_table.updates.produce_stats import (
     StatsOfFiles,
     StatsOfPartitions,
     StatsOfRemoved,
     files_of_slices,
 )
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, latest_slices

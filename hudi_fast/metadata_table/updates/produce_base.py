@@ -1,4 +1,6 @@
-"""Values that producers of metadata records share, and the file groups of a change.
+"""Values that producers of metadata records share, and the producers of ``files`` and ``bloom_filters``.
+
+Values that producers of metadata records share, and the file groups of a change.
 
 ::
 
@@ -7,14 +9,34 @@
 
 The view after a change applies the table's own rules as if the change were complete: it lists the new files, and leaves
 out replaced groups.
+
+Records of ``bloom_filters``: the bloom filter in the footer of each base file.
+
+::
+
+    base file ─ footer ─► filter's text, its type ─► one record          no filter: no record
+    deleted base file ──► a delete
+
+Source: metadata reference 3.7; HoodieTableMetadataUtil#convertMetadataToBloomFilterRecords, Hudi 1.2.0.
+
+Records of ``files``: the list of partitions, and the files of each.
+
+::
+
+    change   files written ─► {partition: {file: size}}, and the names of these partitions
+             files deleted ─► {partition: {file: deleted}}; for a deleted partition, deletes of its record and name
+    table    all folders listed ─► files of completed writes
+
+Files of replaced groups stay listed until they are cleaned; the data timeline records the replacement. Source: metadata
+reference 2.7, 2.13 and 3.3; HoodieTableMetadataUtil#convertMetadataToFilesPartitionRecords, Hudi 1.2.0.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -23,28 +45,38 @@ from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import LogBlock
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import merged_rows
-from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
-from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.merging.rules import SliceMerge, merge_schema
+from hudi_fast.metadata_table.keys import NON_PARTITIONED, bloom_key
+from hudi_fast.metadata_table.layout import IndexDefinition, PartitionKind
+from hudi_fast.metadata_table.records import ALL_PARTITIONS, BLOOM, FILES, encode_records
+from hudi_fast.metadata_table.state import AddedFile, TableDelta
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
+from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, State, Timeline
 from hudi_fast.view.base_files import open_base, open_file
-from hudi_fast.view.file_names import parse_base_file
-from hudi_fast.view.listing import WithFiles
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.listing import StorageLister, WithFiles
+from hudi_fast.view.lost_files import require_content
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 
 __all__ = [
     "META_FIELDS",
     "ROWS_OF_A_BATCH",
+    "BloomOfFiles",
+    "BloomOfRemoved",
     "EncodedRecords",
+    "FilesOfChange",
+    "FilesOfTable",
+    "FilterRow",
     "GroupChange",
     "ProducerContext",
     "RecordSource",
     "after_change",
+    "filter_records",
     "group_changes",
     "in_chunks",
+    "is_data_file",
     "open_added",
     "opened",
     "removals",
@@ -305,3 +337,165 @@ def _with_completed(timeline: Timeline, instant: str) -> Timeline:
 
 
 _PENDING_FORMS = frozenset({"compaction", "logcompaction", "clustering"})
+
+
+FilterRow: TypeAlias = tuple[str, str, str, bytes, bool]
+"""A filter's key, its type, its instant, the filter as Base64, and whether it is deleted."""
+
+_SIMPLE = "SIMPLE"
+_FOOTER_BYTES = 1 << 19
+"""Approximate size of a footer with a filter of default size."""
+
+
+@dataclass(frozen=True)
+class BloomOfFiles:
+    """The filters of base files."""
+
+    context: ProducerContext
+    files: tuple[AddedFile, ...]
+
+    @property
+    def weight(self) -> int:
+        """Size of the footers."""
+        return len(self.files) * _FOOTER_BYTES
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        rows = []
+        for one in self.files:
+            with open_file(self.context.storage, one.path) as reader:
+                footer = reader.footer()
+            if footer.bloom_filter is not None:
+                kind = footer.bloom_type or _SIMPLE
+                text = footer.bloom_filter.encode()
+                rows.append((bloom_key(one.partition, one.name), kind, one.instant, text, False))
+        if rows:
+            yield filter_records(PartitionKind.BLOOM_FILTERS, rows, schema)
+
+
+@dataclass(frozen=True)
+class BloomOfRemoved:
+    """Deletes for removed base files.
+
+    Attributes:
+        files: (partition path, name) of each file.
+    """
+
+    files: tuple[tuple[str, str], ...]
+
+    @property
+    def weight(self) -> int:
+        """0: reads no file."""
+        return 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        yield from removals(PartitionKind.BLOOM_FILTERS, [bloom_key(partition, name) for partition, name in self.files])
+
+
+def filter_records(partition: str, rows: Sequence[FilterRow], schema: str) -> EncodedRecords:
+    """Records of bloom filters in a partition of the metadata table; ``rows`` is not empty."""
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), BLOOM, strict=True)]
+    keys, values = encode_records(PartitionKind.BLOOM_FILTERS, pa.Table.from_arrays(columns, schema=BLOOM), schema)
+    return EncodedRecords(partition, keys, values)
+
+
+_PARTITIONS, _FILES = 1, 2
+_THREADS = 8
+
+
+@dataclass(frozen=True)
+class FilesOfChange:
+    """The records of one action."""
+
+    context: ProducerContext
+    change: TableDelta
+
+    @property
+    def weight(self) -> int:
+        """0: reads no file."""
+        return 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records, and another batch for deleted partitions."""
+        change = self.change
+        files = {
+            partition: {name: (0, True) if one is None else (self._size(one), False) for name, one in changed.items()}
+            for partition, changed in change.files().items()
+        }
+        deleted = change.emptied
+        names = dict.fromkeys((one.partition for one in change.added), False) | dict.fromkeys(deleted, True)
+        if names or files or change.operation != "CLEAN":
+            yield _encoded(names, files, schema)
+        if deleted:
+            keys = pa.array([partition or NON_PARTITIONED for partition in deleted], pa.string())
+            yield EncodedRecords(PartitionKind.FILES, keys, pa.nulls(len(deleted), pa.binary()))
+
+    def _size(self, file: AddedFile) -> int:
+        """The file's size, never 0: read from storage if the write stat has none."""
+        if file.size > 0:
+            return file.size
+        found = self.context.storage.stat(file.path)
+        return max(1, 0 if found is None else found.size)
+
+
+@dataclass(frozen=True)
+class FilesOfTable:
+    """All records, from listing the table's folders."""
+
+    context: ProducerContext
+
+    @property
+    def weight(self) -> int:
+        """0: lists folders, reads no data."""
+        return 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        known = self.context.view.lister
+        lister = known if known.lists_folders else StorageLister(self.context.storage)
+        partitions = lister.partitions()
+        with ThreadPool(_THREADS) as pool:
+            listed = list(pool.map(lister.files, partitions))
+        files = {
+            partition: {entry.name: (entry.size, False) for entry in entries if is_data_file(self.context, entry)}
+            for partition, entries in zip(partitions, listed, strict=True)
+        }
+        yield _encoded(
+            dict.fromkeys(partitions, False), {name: found for name, found in files.items() if found}, schema
+        )
+
+
+def is_data_file(context: ProducerContext, entry: FileStat) -> bool:
+    """Whether an entry of a partition folder is a data file or change log of a completed write.
+
+    Raises:
+        CorruptTableError: the file is empty, although a completed write has written it.
+    """
+    file, timeline = parse_base_file(entry) or parse_log_file(entry), context.view.timeline
+    if file is None or not timeline.is_completed_or_archived(file.instant):
+        return False
+    if not entry.size:
+        require_content(context.storage, timeline, entry.path, file.instant)
+    return entry.size > 0
+
+
+def _encoded(
+    names: Mapping[str, bool], files: Mapping[str, Mapping[str, tuple[int, bool]]], schema: str
+) -> EncodedRecords:
+    """The record of partitions, if it has entries, and one record per partition's files."""
+    rows: list[tuple[str, int, str | None, int | None, bool | None]] = []
+    for partition, deleted in sorted(names.items()):
+        rows.append((ALL_PARTITIONS, _PARTITIONS, partition or NON_PARTITIONED, 0, deleted))
+    if not rows and not files:
+        rows.append((ALL_PARTITIONS, _PARTITIONS, None, None, None))
+    for partition, found in sorted(files.items()):
+        rows += [(partition or NON_PARTITIONED, _FILES, name, *found[name]) for name in sorted(found)]
+    keys, values = encode_records(PartitionKind.FILES, _table(rows), schema)
+    return EncodedRecords(PartitionKind.FILES, keys, values)
+
+
+def _table(rows: Iterable[tuple[object, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True))
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, FILES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=FILES)

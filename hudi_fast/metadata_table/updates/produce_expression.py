@@ -28,10 +28,8 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.parquet.column_ranges import ColumnRange, merge_ranges, ranges_of_rows
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.merging.log_rows import LogRowReader
-from hudi_fast.merging.log_scan import blocks_of_file
-from hudi_fast.merging.stored_columns import plan_stored
-from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.merging.base_merge import plan_stored
+from hudi_fast.merging.log_scan import LogRowReader, blocks_of_file
 from hudi_fast.metadata_table.keys import (
     bloom_key,
     column_hash,
@@ -40,18 +38,17 @@ from hudi_fast.metadata_table.keys import (
     file_hash,
     partition_hash,
 )
-from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.layout import IndexDefinition, PartitionKind
 from hudi_fast.metadata_table.read import prefix
-from hudi_fast.metadata_table.table_delta import AddedFile
-from hudi_fast.metadata_table.updates.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, stat_records
+from hudi_fast.metadata_table.state import AddedFile
 from hudi_fast.metadata_table.updates.produce_base import (
     EncodedRecords,
     ProducerContext,
+    filter_records,
     open_added,
     removals,
     stored_schema,
 )
-from hudi_fast.metadata_table.updates.produce_bloom import filter_records
 from hudi_fast.metadata_table.updates.produce_functions import (
     Unknown,
     apply_function,
@@ -59,8 +56,14 @@ from hudi_fast.metadata_table.updates.produce_functions import (
     has_texts,
     result_texts,
 )
-from hudi_fast.metadata_table.updates.produce_stats import stats_version
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.metadata_table.updates.produce_stats import (
+    PARTITION_STATS,
+    StatRow,
+    ranges_of_records,
+    stat_records,
+    stats_version,
+)
+from hudi_fast.storage.forks import ThreadPool
 
 __all__ = [
     "Expression",

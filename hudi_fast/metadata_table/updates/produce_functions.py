@@ -31,13 +31,16 @@ import pyarrow.compute as pc
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.value_text import divide_towards_zero, to_text
 from hudi_fast.keys.zones import DAY_MS, MAX_MILLIS, MIN_MILLIS, default_zone, local_to_utc, utc_offsets
-from hudi_fast.metadata_table.updates.java_regex import extract, java_pattern, replace, split
-from hudi_fast.metadata_table.updates.spark_times import (
+from hudi_fast.metadata_table.updates.spark_text import (
     Unknown,
+    extract,
+    java_pattern,
     print_pattern,
     read_dates,
     read_moments,
     read_pattern,
+    replace,
+    split,
 )
 
 __all__ = ["FUNCTIONS", "Function", "Unknown", "apply_function", "check_function", "has_texts", "result_texts"]

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.kernels.hfile_search import key_heads
+from hudi_fast.kernels.hfile import key_heads
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.storage.forks import new_lock
 

@@ -49,39 +49,44 @@ from hudi_fast.formats.log.cdc_records import (
     check_cdc_mode,
 )
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.merging.base_merge import Replaced, entry_replacement
+from hudi_fast.merging.base_merge import (
+    BaseRowUpdates,
+    Replaced,
+    entry_replacement,
+    incoming_beats_stored,
+    resolve_matches,
+)
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather, gather_array
-from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.log_scan import filter_visible_blocks, log_blocks
-from hudi_fast.merging.matched_rows import BaseRowUpdates, incoming_beats_stored, resolve_matches
-from hudi_fast.merging.read_entries import read_entries
-from hudi_fast.merging.rules import Merger, MergeRules, ordering_columns
-from hudi_fast.merging.slice_merge import merge_schema, slice_merge, stored_key_config
+from hudi_fast.merging.rules import Merger, MergeRules, merge_schema, ordering_columns, slice_merge, stored_key_config
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.in_threads import in_threads
-from hudi_fast.reading.incremental.cdc_images import (
+from hudi_fast.reading.incremental.cdc_units import (
     CHANGE_SCHEMA,
+    YIELDING_OPERATIONS,
+    CdcCase,
     CdcScan,
+    CdcUnit,
     change_batch,
+    commit_units,
     images,
     images_of_keys,
     rows_of_keys,
 )
-from hudi_fast.reading.incremental.cdc_units import YIELDING_OPERATIONS, CdcCase, CdcUnit, commit_units
 from hudi_fast.reading.incremental.commit_range import ChangeCommit
 from hudi_fast.reading.incremental.query import incremental_options
-from hudi_fast.reading.scan import Filter, check_filter, expression_of, readable_schema
+from hudi_fast.reading.scan import Filter, check_filter, expression_of, in_threads, readable_schema
 from hudi_fast.reading.shown_columns import shown_columns
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.schema.history import Renames, renamed_avro, renames_at
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import reads_at_once
 from hudi_fast.storage.failures import told_while_read
-from hudi_fast.storage.stored_json import stored_json
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
-from hudi_fast.timeline.instant import WRITE_ACTIONS
+from hudi_fast.timeline.instants import WRITE_ACTIONS
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, read_commit, table_avro
 

@@ -152,8 +152,10 @@ def _conditions(text: str) -> tuple[str, ...]:
     """The parts of a list of conditions."""
     if not text.strip():
         return ()
-    from hudi_fast.sql_text.clauses import read_items  # sqlglot takes 0.1 s to import
-    from hudi_fast.sql_text.cursor import Cursor
+    from hudi_fast.sql_text.cursor import (
+        Cursor,
+        read_items,  # sqlglot takes 0.1 s to import
+    )
 
     return tuple(read_items(Cursor(text)))
 

@@ -18,22 +18,27 @@ import pyarrow as pa
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.thread_pool import ThreadPool
-from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
+from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
-from hudi_fast.timeline.index_plans import decode_index_metadata
-from hudi_fast.timeline.instant import (
+from hudi_fast.timeline.instants import (
     WRITE_ACTIONS,
     Instant,
     State,
+    Timeline,
     comparable_action,
     ms_from_instant,
     parse_instant_file,
+    read_instant_body,
+    read_requested_body,
 )
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_rollback_metadata, decode_savepoint
-from hudi_fast.timeline.restore_plans import decode_restore_metadata
-from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_requested_replace
+from hudi_fast.timeline.service_plans import (
+    decode_compaction_plan,
+    decode_index_metadata,
+    decode_requested_replace,
+    decode_restore_metadata,
+)
 
 __all__ = ["HISTORY_SCHEMA", "describe_completed", "describe_pending", "history_table"]
 

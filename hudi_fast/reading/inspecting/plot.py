@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.reading.inspecting.words import size_text
-from hudi_fast.timeline.instant import ms_from_instant
+from hudi_fast.timeline.instants import ms_from_instant
 
 __all__ = ["PICTURE_FORMATS", "Bar", "bars_of", "draw_history", "require_picture", "size_bins"]
 

@@ -17,6 +17,7 @@ from hudi_fast.reading.inspecting.words import duration_text, size_text
 
 __all__ = ["Shown", "ShownResult", "ShownRows", "html_table", "show", "text_block", "text_table"]
 
+
 _SHOWN = 10
 _LONGEST = 48
 _STARTS_OF_NUMBERS = "-0123456789"

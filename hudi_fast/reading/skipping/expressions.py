@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.expressions.conditions import And, Column, Compare, Condition, Constant, Function, In, Value, conjuncts
-from hudi_fast.metadata_table.definitions import IndexDefinition
-from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.layout import IndexDefinition, PartitionKind
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.skipping.stats import StatsColumn, column_type
 

@@ -33,11 +33,11 @@ from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.prune import matching_partitions, of_stored_values, partition_columns
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
-from hudi_fast.reading.skipping.buckets import bucket_matches
 from hudi_fast.reading.skipping.expressions import filtered_expressions, indexed_expressions
 from hudi_fast.reading.skipping.keys import (
     Groups,
     bloom_matches,
+    bucket_matches,
     expression_matches,
     groups_of_keys,
     keys_by_secondary,

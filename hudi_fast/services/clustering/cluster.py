@@ -36,11 +36,9 @@ from hudi_fast.errors import (
     UnsupportedFeatureError,
 )
 from hudi_fast.events import warn
-from hudi_fast.index.consistent import HashingNode, has_hashing, load_hashing
+from hudi_fast.index.buckets import HashingNode, has_hashing, load_hashing
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.services.clustering.ahead import ahead
-from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeGroup
-from hudi_fast.services.clustering.bucket_resize import execute_resizes, resize_buckets
+from hudi_fast.services.clustering.bucket_resize import PartitionResize, ResizeGroup, execute_resizes, resize_buckets
 from hudi_fast.services.clustering.cluster_plan import (
     ScheduledClustering,
     clustering_action,
@@ -53,17 +51,16 @@ from hudi_fast.services.clustering.cluster_work import (
     ClusteringWork,
     Finished,
     Ordering,
+    changed_groups,
     combined_result,
+    require_no_active_writer,
+    require_unchanged,
     slices_of,
 )
-from hudi_fast.services.clustering.conflicts import changed_groups, require_no_active_writer, require_unchanged
-from hudi_fast.services.clustering.copying import copy_row_groups
-from hudi_fast.services.clustering.new_files import NewFiles
-from hudi_fast.services.clustering.ordered_rows import ordered_rows
-from hudi_fast.services.clustering.rows import GroupInput, group_input, known_keys
-from hudi_fast.services.clustering.simple_buckets import are_buckets, require_buckets
+from hudi_fast.services.clustering.new_files import NewFiles, copy_row_groups
+from hudi_fast.services.clustering.ordering import are_buckets, require_buckets
+from hudi_fast.services.clustering.rows import GroupInput, ahead, group_input, known_keys, ordered_rows
 from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of, options_of_plan, plan_strategy_of
-from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
     bytes_read,
@@ -71,19 +68,20 @@ from hudi_fast.services.running import (
     figures_of,
     file_plan,
     recover_with_metadata,
+    require_abandoned,
     stats_by_partition,
 )
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.heartbeat import is_alive
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.pending_clusterings import withdraw_clustering, withdraw_failed
 from hudi_fast.writing.rollback import roll_back
-from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.table_schema import schema_metadata
 from hudi_fast.writing.transaction import Transaction, noted_on, rolled_back_on_failure
 from hudi_fast.writing.write_plan import TaskToken
 

@@ -22,20 +22,16 @@ from functools import cache, partial
 
 import pyarrow as pa
 
-from hudi_fast.config.clustering_options import ClusteringOptions
+from hudi_fast.config.rewrite_options import ClusteringOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
-from hudi_fast.index.consistent import has_hashing
-from hudi_fast.services.clustering.ordering import require_sortable
-from hudi_fast.services.clustering.simple_buckets import are_buckets, one_bucket_to_a_group
+from hudi_fast.index.buckets import has_hashing
+from hudi_fast.services.clustering.ordering import are_buckets, one_bucket_to_a_group, require_sortable
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, parameters_of, plan_strategy_of
-from hudi_fast.services.compaction.compact_plan import recovered_state
-from hudi_fast.services.compaction.triggers import written_since
-from hudi_fast.services.pending_deletes import PendingDeletes
-from hudi_fast.services.running import file_plan, put_plan
+from hudi_fast.services.compact_plan import recovered_state, written_since
+from hudi_fast.services.running import PendingDeletes, file_plan, put_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, read_requested_body
-from hudi_fast.timeline.instant import Instant, State, instant_from_ms
+from hudi_fast.timeline.instants import Instant, State, Timeline, instant_from_ms, read_requested_body
 from hudi_fast.timeline.service_plans import (
     ClusteringGroup,
     ClusteringPlan,
@@ -48,7 +44,7 @@ from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, by_partition, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
-from hudi_fast.writing.file_columns import carried_schema
+from hudi_fast.writing.output_file import carried_schema
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 

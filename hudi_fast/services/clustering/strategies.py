@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hudi_fast.config.clustering_options import ClusteringOptions
+from hudi_fast.config.rewrite_options import ClusteringOptions
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.timeline.service_plans import ClusteringPlan
 

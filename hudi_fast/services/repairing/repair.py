@@ -16,16 +16,19 @@ from collections.abc import Sequence
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CorruptTableError
-from hudi_fast.services.repairing.data_files import find_data_files
-from hudi_fast.services.repairing.findings import FINDING_KINDS, Finding, RepairPlan, RepairResult
-from hudi_fast.services.repairing.inspection import Inspection, inspect_table
-from hudi_fast.services.repairing.instants import find_instants
-from hudi_fast.services.repairing.leftovers import find_leftovers
-from hudi_fast.services.repairing.lost_bodies import rebuilt_body
+from hudi_fast.services.repairing.files import find_data_files, find_leftovers
+from hudi_fast.services.repairing.findings import (
+    FINDING_KINDS,
+    Finding,
+    Inspection,
+    RepairPlan,
+    RepairResult,
+    inspect_table,
+)
+from hudi_fast.services.repairing.instants import find_instants, rebuilt_body
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path
-from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
+from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, State, load_timeline
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 from hudi_fast.writing.session import TableSession

@@ -43,12 +43,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hudi_fast.config.bootstrap_options import HFILE_INDEX
-from hudi_fast.config.key_generators import (
-    class_of_key_generator,
-    infer_key_generator,
-    key_generator_of_class,
-    key_generator_of_type,
-)
 from hudi_fast.config.merge_mode import (
     BUILT_IN_PAYLOADS,
     COMMIT_TIME,
@@ -60,6 +54,12 @@ from hudi_fast.config.merge_mode import (
     MERGE_PROPERTY_PREFIX,
     OVERWRITE_PAYLOAD,
     PAYLOAD_STRATEGY,
+)
+from hudi_fast.config.option_names import (
+    class_of_key_generator,
+    infer_key_generator,
+    key_generator_of_class,
+    key_generator_of_type,
 )
 from hudi_fast.config.properties_file import CHECKSUM_KEY, table_checksum
 

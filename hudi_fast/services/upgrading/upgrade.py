@@ -30,9 +30,8 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig, other_layout
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.metadata_table.definitions import load_definitions
-from hudi_fast.metadata_table.lister import MetadataLister
-from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.layout import load_definitions
+from hudi_fast.metadata_table.state import MetadataLister, metadata_of
 from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import (
     PARTITIONS_KEY,
@@ -42,15 +41,12 @@ from hudi_fast.metadata_table.updates.bookkeeping import (
     write_definitions,
 )
 from hudi_fast.metadata_table.updates.maintain import compact_metadata
-from hudi_fast.services.compaction.compact import run_compaction, run_pending_compactions
-from hudi_fast.services.compaction.compact_logs import run_pending_log_compactions
-from hudi_fast.services.compaction.compact_plan import schedule_compaction
-from hudi_fast.services.indexing.index_plan import INDEX_LOCK_PATH
-from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import file_plan
-from hudi_fast.services.upgrading.move import both_tables, move_table, sweep, target_config
+from hudi_fast.services.compact import run_compaction, run_pending_compactions, run_pending_log_compactions
+from hudi_fast.services.compact_plan import schedule_compaction
+from hudi_fast.services.index_plan import INDEX_LOCK_PATH
+from hudi_fast.services.running import file_plan, require_abandoned
+from hudi_fast.services.upgrading.move import both_tables, copy_timeline, move_table, sweep, target_config
 from hudi_fast.services.upgrading.properties import PropertyHints, path_between
-from hudi_fast.services.upgrading.timeline import copy_timeline
 from hudi_fast.services.upgrading.upgrade_plan import (
     UpgradePlan,
     UpgradeResult,
@@ -64,12 +60,11 @@ from hudi_fast.services.upgrading.upgrade_plan import (
     refuse,
 )
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
-from hudi_fast.timeline.instant import Instant
-from hudi_fast.view.moved_instants import moved_away
+from hudi_fast.timeline.instants import Instant, load_timeline
+from hudi_fast.view.lost_files import moved_away
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.failed_writes import FailedWrites
 from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending
+from hudi_fast.writing.rollback_plan import FailedWrites
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.transaction import recover
@@ -243,7 +238,7 @@ def _has_failed(state: TableState) -> bool:
 
 # ---- undoes a change of the table version that Apache Hudi began, and that failed while it moved the timeline
 #
-# :mod:`hudi_fast.view.moved_instants` finds such tables. hudi_fast copies the timeline when it upgrades, so its own
+# :mod:`hudi_fast.view.lost_files` finds such tables. hudi_fast copies the timeline when it upgrades, so its own
 # failed upgrades never leave a table in this state.
 
 

@@ -16,7 +16,7 @@ metadata table         2 to 3: deleted. 3 to 4: named in the properties if it ca
                        deleted, since its records have other columns there. 9 to 8: partitions with an index of version
                        2 are dropped. 8 to 6: all but files, column_stats, bloom_filters and a record index whose keys
                        are unique in the table are dropped. The others are compacted and moved
-active timeline        6 to 8 and back: :mod:`hudi_fast.services.upgrading.timeline`
+active timeline        6 to 8 and back: :mod:`hudi_fast.services.upgrading.move`
 archived timeline      6 to 8 and back: :mod:`hudi_fast.services.upgrading.move`
 index definitions      8 to 9: those without a version get version 1
 compaction plans       5 to 6: their copies in ``.hoodie/.aux`` are deleted
@@ -37,23 +37,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hudi_fast.config.key_generators import class_of_key_generator
 from hudi_fast.config.merge_mode import CUSTOM
 from hudi_fast.config.metadata_options import FIRST_WITH_METADATA
+from hudi_fast.config.option_names import class_of_key_generator
 from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig, other_layout
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.keys.partition_path import OLD_DEFAULT_PARTITION, reads_hive_style
-from hudi_fast.metadata_table.definitions import index_version, load_definitions
-from hudi_fast.metadata_table.layout import PartitionKind, kind_of
+from hudi_fast.metadata_table.layout import PartitionKind, index_version, kind_of, load_definitions
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import examine_metadata
 from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder
 from hudi_fast.reading.inspecting.results import ShownResult
-from hudi_fast.services.compaction.compact_plan import compactable_slices
+from hudi_fast.services.compact_plan import compactable_slices
 from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
 from hudi_fast.services.upgrading.properties import TARGETS, PropertyHints, path_between
-from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.view.moved_instants import moved_away
+from hudi_fast.timeline.instants import Instant, State
+from hudi_fast.view.lost_files import moved_away
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.draft import draft_files

@@ -8,6 +8,8 @@
 An expression without a rule is refused, so Spark evaluates it. Each rule is total: no value makes it fail, in ANSI mode
 or not. Floating-point numbers are never compared, because NaN and -0.0 have other rules in Spark than in Arrow.
 Source: ``org.apache.spark.sql.catalyst.expressions`` of Spark 3.5 to 4.3.
+
+Why tasks do not read the files of a DataFrame themselves.
 """
 
 from __future__ import annotations
@@ -23,10 +25,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from hudi_fast.errors import HudiError
 from hudi_fast.spark.arrow import arrow_types
-from hudi_fast.spark.incoming.refusal import ScanRefusedError
 
-__all__ = ["Expression", "Named", "Nodes", "column", "evaluated", "kind_of", "parsed"]
+__all__ = ["Expression", "Named", "Nodes", "ScanRefusedError", "column", "evaluated", "kind_of", "parsed"]
+
+
+class ScanRefusedError(HudiError):
+    """Rows that Spark itself has to read, because Arrow might read other values.
+
+    It never reaches the caller of a write: the engine lets Spark read the rows, or raises a ``ConfigError``.
+
+    Args:
+        reason: what Arrow may read differently; part of a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
 
 Value: TypeAlias = pa.Array | pa.Scalar
 

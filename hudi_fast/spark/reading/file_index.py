@@ -31,7 +31,7 @@ import pyarrow as pa
 from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
 from hudi_fast.expressions.conditions import And, Anything, Condition
-from hudi_fast.formats.hfile.messages import encode_message
+from hudi_fast.formats.varint import encode_message
 from hudi_fast.spark.jvm import Called, java_class, scala_map, scala_seq
 from hudi_fast.spark.reading.filters import spark_condition
 

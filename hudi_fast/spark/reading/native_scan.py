@@ -24,21 +24,19 @@ from pyspark.sql import functions as F
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.expressions.conditions import Condition
-from hudi_fast.formats.vectors import is_vector
+from hudi_fast.formats.logical_types import is_vector
 from hudi_fast.keys.partition_path import stored_values
 from hudi_fast.reading.prune import known_partition_values
 from hudi_fast.reading.slice_reader import SliceScan
+from hudi_fast.schema.cast import counts_milliseconds
 from hudi_fast.schema.history import stored_name
-from hudi_fast.schema.mislabelled import counts_milliseconds
-from hudi_fast.spark.arrow import frame_of, parallelism, session_conf
+from hudi_fast.spark.arrow import frame_of, parallelism, session_conf, spark_schema
 from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame
 from hudi_fast.spark.storage import spark_uri
-from hudi_fast.spark.table_types import spark_schema
-from hudi_fast.storage.thread_pool import ThreadPool
-from hudi_fast.timeline.instant import ms_from_instant
-from hudi_fast.view.base_files import open_base
+from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.timeline.instants import ms_from_instant
+from hudi_fast.view.base_files import RenamedBase, open_base
 from hudi_fast.view.file_names import BaseFile
-from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["LISTING_TASKS", "PATTERN", "SCAN_OPTIONS", "NarrowSlices", "fields_fit", "native_scan", "readable_by_spark"]

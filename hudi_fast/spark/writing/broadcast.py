@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hudi_fast.index.record_index import missing_index
+from hudi_fast.index.metadata_lookup import missing_index
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.spark.arrow import with_properties
-from hudi_fast.spark.writing.unit_tasks import bins_of, in_tasks, most_tasks, results_in_tasks
+from hudi_fast.spark.writing.tasks import bins_of, in_tasks, most_tasks, results_in_tasks
 from hudi_fast.spark.writing.workload import stored_sizes
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import Runner, assign_partition, keys_of_partition
@@ -32,8 +32,8 @@ from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.local import looks_in_table, rows_of_partitions
 from hudi_fast.writing.lookup import look_up_each
-from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.prepare import with_auto_keys
+from hudi_fast.writing.whole_rows import refuse_unknown
 from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
 __all__ = ["bytes_to_read", "run_broadcast"]

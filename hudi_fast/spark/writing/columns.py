@@ -1,4 +1,6 @@
-"""Spark columns for routing: partition path and record key as text, equal to the core's.
+"""Spark columns for routing, exact shuffles, and casts in the session's time zone.
+
+Spark columns for routing: partition path and record key as text, equal to the core's.
 
 ::
 
@@ -10,35 +12,81 @@ compute the final path and key again.
 
 Columns are passed to the UDF as text because pandas has no other form that preserves nulls, large integers and old
 dates independently of the session's time zone.
+
+Sends rows to exact shuffle partitions, on every supported Spark.
+
+Spark's ``repartition(n, column)`` puts a row into partition ``pmod(murmur3(column), n)``. A column with an integer that
+hashes to a partition therefore addresses it (``Murmur3_x86_32`` with seed 42, as in Spark's ``HashPartitioning``).
+
+Casts to the table's types on Spark, where the session has a time zone (``spark.sql.session.timeZone``).
+
+Timestamps of a DataFrame take the kind that the table has, with zone or without, as Spark's ``CAST`` makes them. Values
+of SQL, updates and merges are cast to any type, unless the cast would give them another meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import heapq
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import mmh3
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_fast.errors import HudiError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.key_generator import STAND_INS, KeyConfig, partition_paths, record_keys, refuse_stand_ins
 from hudi_fast.keys.partition_path import encode
+from hudi_fast.schema.assignment import require_assignable
 from hudi_fast.schema.conform import conform
-from hudi_fast.spark.arrow import arrow_types
-from hudi_fast.spark.writing.routing import addresses
+from hudi_fast.spark.arrow import arrow_types, spark_arrow
 
 __all__ = [
+    "addresses",
     "arrow_type",
     "by_partition",
     "content_hash",
+    "in_table_kinds",
     "key_column",
     "key_text",
     "nested_column",
+    "pack_bins",
     "partition_text",
+    "require_castable",
     "task_address",
 ]
+
+_SPARK_SEED = 42
+
+
+def addresses(partitions: int) -> list[int]:
+    """For each of ``partitions`` shuffle partitions an int32 that Spark hashes into it."""
+    found: dict[int, int] = {}
+    candidate = 0
+    while len(found) < partitions:
+        hashed = mmh3.hash(struct.pack("<i", candidate), _SPARK_SEED, signed=True)
+        found.setdefault(hashed % partitions, candidate)
+        candidate += 1
+    return [found[number] for number in range(partitions)]
+
+
+def pack_bins(weights: Mapping[str, int], bins: int) -> dict[str, int]:
+    """Distribute named weights to bins of about equal sum: heaviest first, always to the lightest bin.
+
+    Deterministic: equal weights are taken by name.
+    """
+    loads = [(0, number) for number in range(bins)]
+    chosen: dict[str, int] = {}
+    for name, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
+        load, number = heapq.heappop(loads)
+        chosen[name] = number
+        heapq.heappush(loads, (load + max(weight, 1), number))
+    return chosen
+
 
 Compute = Callable[[KeyConfig, pa.Table], pa.Array]
 
@@ -308,3 +356,64 @@ def arrow_type(schema: pa.Schema, name: str) -> pa.DataType:
     for part in inner:
         kind = kind.field(part).type
     return kind
+
+
+def in_table_kinds(df: Any, table: pa.Schema | None) -> Any:
+    """``df`` with each timestamp cast to the kind of its column, nested ones too; ``df`` itself where all are equal.
+
+    Args:
+        df: the rows.
+        table: columns of the table; None for a new one.
+    """
+    known = {} if table is None else {field.name: field.type for field in table}
+    kinds = [_kind(field.dataType, known.get(field.name)) for field in df.schema.fields]
+    if all(kind == field.dataType for kind, field in zip(kinds, df.schema.fields, strict=True)):
+        return df
+    columns = []
+    for kind, field in zip(kinds, df.schema.fields, strict=True):
+        column = F.col(f"`{field.name}`")
+        columns.append(column if kind == field.dataType else column.cast(kind).alias(field.name))
+    return df.select(*columns)
+
+
+def require_castable(given: Mapping[str, Any], table: pa.Schema, where: str) -> None:
+    """Refuse values whose cast to the type of their column would give them another meaning.
+
+    Args:
+        given: Spark types of the values, by column of the table.
+        table: columns of the table.
+        where: statement or clause, for the message.
+
+    Raises:
+        SchemaMismatchError: there is such a value; the message has both types, and the cast to write.
+    """
+    wanted = spark_arrow(table)
+    for name, kind in given.items():
+        try:
+            value = arrow_types(T.StructType([T.StructField("it", kind)]))[0].type
+        except (
+            PySparkTypeError,
+            ValueError,
+        ):  # a type without an Arrow form, such as `array()`: the cast itself decides
+            continue
+        require_assignable(wanted.field(name).type, value, name, where, has_zone=True)
+
+
+def _kind(given: Any, stored: pa.DataType | None) -> Any:
+    """The Spark type ``given`` with the timestamps of ``stored``."""
+    if stored is None:
+        return given
+    if isinstance(given, (T.TimestampType, T.TimestampNTZType)) and pa.types.is_timestamp(stored):
+        return T.TimestampNTZType() if stored.tz is None else T.TimestampType()
+    if isinstance(given, T.StructType) and pa.types.is_struct(stored):
+        inner: Mapping[str, pa.DataType] = {field.name: field.type for field in stored}
+        fields = [
+            T.StructField(one.name, _kind(one.dataType, inner.get(one.name)), one.nullable, one.metadata)
+            for one in given.fields
+        ]
+        return T.StructType(fields)
+    if isinstance(given, T.ArrayType) and pa.types.is_list(stored):
+        return T.ArrayType(_kind(given.elementType, stored.value_type), given.containsNull)
+    if isinstance(given, T.MapType) and pa.types.is_map(stored):
+        return T.MapType(given.keyType, _kind(given.valueType, stored.item_type), given.valueContainsNull)
+    return given

@@ -47,22 +47,23 @@ from hudi_fast.spark.incoming.chosen_scan import (
     rows_by_footers,
     rows_of_scan,
 )
+from hudi_fast.spark.incoming.expressions import ScanRefusedError
 from hudi_fast.spark.incoming.file_scan import FileScan
-from hudi_fast.spark.incoming.refusal import ScanRefusedError
 from hudi_fast.spark.job_errors import explained_job_errors
-from hudi_fast.spark.writing import fused, routed
+from hudi_fast.spark.writing import routed, unrouted_plans
 from hudi_fast.spark.writing.broadcast import bytes_to_read, run_broadcast
-from hudi_fast.spark.writing.bucketed import run_bucketed
-from hudi_fast.spark.writing.bulk_insert import (
+from hudi_fast.spark.writing.columns import in_table_kinds
+from hudi_fast.spark.writing.stored import ChangeShape
+from hudi_fast.spark.writing.tasks import Answer
+from hudi_fast.spark.writing.unrouted_plans import (
     Arrangement,
     arrangement,
     bulk_files,
     few_tasks,
+    run_bucketed,
     run_direct,
     takes_any_rows,
 )
-from hudi_fast.spark.writing.dml_rows import ChangeShape
-from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.workload import (
     PARTITIONS_TASK_BYTES,
     count_changes,
@@ -71,13 +72,12 @@ from hudi_fast.spark.writing.workload import (
     stored_sizes,
     task_count,
 )
-from hudi_fast.spark.writing.zones import in_table_kinds
 from hudi_fast.view.table_state import TableState, table_schema
+from hudi_fast.writing.backend import WritePreview, rows_by_partition
 from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.prepare import columns_for
-from hudi_fast.writing.preview import WritePreview, rows_by_partition
 from hudi_fast.writing.profile import (
     WorkloadProfile,
     encoded_row_size,
@@ -233,7 +233,7 @@ class SparkEngine:
             return routed.run_routed(self._df, plan, self._profile, tasks, scanned, self._scan.files)
         if name == "bucketed":
             return run_bucketed(self._df, plan, tasks)
-        return fused.run_fused(self._df, plan, self._profile, tasks, self._scan.files)
+        return unrouted_plans.run_fused(self._df, plan, self._profile, tasks, self._scan.files)
 
     def _choose_or_leave(self, plan: WritePlan) -> _Choice:
         """The physical plan; Spark reads the files if the plan needs its rows, or Arrow might read other values."""
@@ -250,7 +250,7 @@ class SparkEngine:
     def _takes_files(self, name: str, plan: WritePlan, files: FileScan) -> bool:
         """Whether a plan takes rows that Python reads."""
         if name == "fused":
-            return fused.takes_files(self._df.sparkSession, plan, self._profile, files)
+            return unrouted_plans.takes_files(self._df.sparkSession, plan, self._profile, files)
         if name == "routed":
             return routed.takes_files(self._df.sparkSession, plan, self._profile, self._tasks(plan))
         return name in ("driver", "broadcast") or (name == "direct" and takes_any_rows(plan))
@@ -394,7 +394,7 @@ class SparkEngine:
         if largest > PARTITIONS_TASK_BYTES:
             return _Choice("routed", f"{shape}, about {largest:,} bytes in memory; {self._too_large}")
         rewrites = looks_up and not plan.config.is_mor
-        weights = fused.partition_sizes(plan, profile) if rewrites else profile.rows
+        weights = unrouted_plans.partition_sizes(plan, profile) if rewrites else profile.rows
         load = load_factor(weights.values(), parallelism(self._df.sparkSession))
         if load > _UNEVEN[looks_up] and profile.total_bytes > _EVEN_FROM:
             return _Choice("routed", f"{shape}: tasks for whole partitions would be uneven; {self._too_large}")

@@ -1,4 +1,6 @@
-"""Looks keys up, and sends rows on as bytes: an Arrow batch for each file group.
+"""Rows that Python reads from files, sent to the tasks of their file groups or partitions.
+
+Looks keys up, and sends rows on as bytes: an Arrow batch for each file group.
 
 ::
 
@@ -9,15 +11,32 @@ A lane is a task that looks keys up: in its partitions (key_lookup.py), or in th
 Without this, looked-up rows would return to the JVM, pass its joins, expressions and shuffle one by one, and be
 converted to Arrow again. The bytes of a batch pass as one value, if the session bounds Arrow batches by bytes
 (:func:`~hudi_fast.spark.writing.sent_batches.packs_rows`).
+
+Rows that Python reads from files, with record key and partition path, for tasks that give each row its bucket.
+
+::
+
+    splits of files ─► Python: rows + key + path ─┬─────────────────────────────────────► function of packed_rows.py
+                                                  └─► bytes by lane ─► shuffle ─► lane ─►
+
+Rows that Python reads from files, sent to the tasks of their table partitions as bytes.
+
+::
+
+    splits of files ─► Python: rows ─► partition path of each ─► an Arrow batch per partition ─► shuffle ─► task
+
+Spark moves and sorts a few values instead of rows; the rows never enter the JVM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,24 +45,173 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.key_table import first_equal, hash_keys
+from hudi_fast.kernels.sorting import group_rows
+from hudi_fast.keys.key_generator import partition_paths, record_keys
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
 from hudi_fast.schema.conform import conform
-from hudi_fast.spark.writing.buckets import Buckets
-from hudi_fast.spark.writing.keyed_scan import BatchRows
-from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.sent_batches import ADDRESS, BYTES, binary_of, sending_errors
+from hudi_fast.spark.incoming.file_scan import FileScan, ScanTasks, rows_in_tasks
+from hudi_fast.spark.writing.columns import addresses
+from hudi_fast.spark.writing.key_lookup import Lanes
+from hudi_fast.spark.writing.sent_batches import ADDRESS, BYTES, binary_of, grouped, lots, sending_errors, unpacked
 from hudi_fast.spark.writing.tasks import task_attempts
-from hudi_fast.spark.writing.workload import TASKS_PER_CORE
+from hudi_fast.spark.writing.workload import TASKS_PER_CORE, Buckets
 from hudi_fast.writing.assign import combined_rows
-from hudi_fast.writing.key_places import KEYS_AT_ONCE, KeyPlaces
+from hudi_fast.writing.file_group import BUCKET, STORED_ROW
+from hudi_fast.writing.located import KEYS_AT_ONCE, KeyPlaces
 from hudi_fast.writing.prepare import prepare_rows
-from hudi_fast.writing.routed_rows import BUCKET, STORED_ROW
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["Find", "KeyLookup", "packed_rows", "sent_schema"]
+__all__ = [
+    "FEWEST_ROWS",
+    "BatchRows",
+    "Find",
+    "KeyLookup",
+    "KeyedScan",
+    "packed_partitions",
+    "packed_rows",
+    "sent_schema",
+]
+
+_KEYED = f"{ADDRESS} int, {BYTES} binary"
+
+Numbers = npt.NDArray[np.int32]
+Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class BatchRows(Protocol):
+    """Rows to which a function over Arrow batches can be applied, such as a DataFrame."""
+
+    def mapInArrow(self, function: Any, schema: Any) -> Any:
+        """A DataFrame of the results."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Adds keys and paths to rows; picklable.
+
+    Attributes:
+        plan: the write.
+        rows: columns of the rows.
+        key: name of the column of record keys.
+        path: name of the column of partition paths.
+    """
+
+    plan: WritePlan
+    rows: pa.Schema
+    key: str
+    path: str
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The rows with key and path."""
+        return pa.schema([*self.rows, pa.field(self.key, pa.string()), pa.field(self.path, pa.string())])
+
+    def added(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        config, count = self.plan.key_config, 0
+        roots = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+        for batch in batches:
+            names = set(batch.schema.names) & roots
+            stored = pa.schema([one for one in self.plan.input_schema if one.name in names])
+            rows = conform(pa.Table.from_batches([batch]).select(stored.names), stored)
+            paths = partition_paths(config, rows) if stored.names else None
+            path = pa.repeat("", batch.num_rows) if paths is None else single_chunk(paths).cast(pa.string())
+            if config.record_key_fields:
+                key = single_chunk(record_keys(config, rows)).cast(pa.string())
+            else:  # only spreads the rows
+                key = pa.array(np.arange(count, count + batch.num_rows)).cast(pa.string())
+            count += batch.num_rows
+            yield pa.RecordBatch.from_arrays([*batch.columns, key, path], schema=self.schema)
+
+    def lanes_of(self, rows: pa.Table, lanes: Lanes) -> Numbers:
+        assert lanes.ranges is not None
+        keys = varlen_buffers(single_chunk(rows.column(self.key)))
+        hashes = np.empty(rows.num_rows, dtype=np.uint64)
+        hash_keys(keys.offsets, keys.data, hashes)
+        paths = single_chunk(rows.column(self.path).dictionary_encode())
+        known = [lanes.ranges.get(name, (zlib.crc32(name.encode()), 1)) for name in paths.dictionary.to_pylist()]
+        codes = np.asarray(paths.indices)
+        first = np.array([one for one, _ in known], dtype=np.uint64)[codes]
+        count = np.array([one for _, one in known], dtype=np.uint64)[codes]
+        found: Numbers = ((first + hashes % count) % np.uint64(lanes.tasks)).astype(np.int32)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedScan:
+    """Rows of files with two more columns.
+
+    Attributes:
+        spark: the session.
+        files: the rows.
+        plan: the write.
+        key: name of the column of record keys.
+        path: name of the column of partition paths.
+        tasks: maximum number of tasks that read; 0 for Spark's own number.
+    """
+
+    spark: Any
+    files: FileScan
+    plan: WritePlan
+    key: str
+    path: str
+    tasks: int = 0
+
+    def mapInArrow(self, function: Function, schema: str) -> Any:
+        """The results of a function over batches of the rows with key and path."""
+        read, keys = self._tasks(), self._keys
+        return read.numbers.mapInArrow(read.reading(lambda batches: function(keys.added(batches))), schema)
+
+    def in_lanes(self, lanes: Lanes) -> BatchRows:
+        """The rows in the lanes of their partition."""
+        if lanes.ranges is None:
+            return KeyedScan(self.spark, self.files, self.plan, self.key, self.path, lanes.tasks)
+        keys, to_lane = self._keys, np.array(addresses(lanes.tasks), dtype=np.int32)
+
+        def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for rows in lots(keys.added(batches)):
+                parts = list(grouped(rows, keys.lanes_of(rows, lanes), lanes.tasks))
+                yield _keyed_message(to_lane[[lane for lane, _ in parts]].tolist(), [part for _, part in parts])
+
+        def failed(data: pa.Buffer) -> pa.RecordBatch:
+            return _keyed_message([int(to_lane[0])], [data])
+
+        read = self._tasks()
+        work = read.reading(sending_errors(self.spark, self.plan, pack, failed))
+        sent = read.numbers.mapInArrow(work, _KEYED).repartition(lanes.tasks, ADDRESS).select(BYTES)
+        return _SentRows(sent, keys.schema)
+
+    @property
+    def _keys(self) -> _Keys:
+        return _Keys(self.plan, self.files.schema, self.key, self.path)
+
+    def _tasks(self) -> ScanTasks:
+        return rows_in_tasks(self.spark, self.files, self.tasks or len(self.files.tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class _SentRows:
+    """Rows that were sent as bytes.
+
+    Attributes:
+        sent: a DataFrame with one column of bytes.
+        schema: of the rows.
+    """
+
+    sent: Any
+    schema: pa.Schema
+
+    def mapInArrow(self, function: Function, schema: str) -> Any:
+        """The results of a function over batches of :attr:`schema`."""
+        kind = self.schema
+        return self.sent.mapInArrow(lambda batches: function(unpacked(batches, kind)), schema)
+
+
+def _keyed_message(places: list[int], parts: list[pa.Buffer]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(places, pa.int32()), binary_of(parts)], names=[ADDRESS, BYTES])
+
 
 _PACKED = f"{ADDRESS} int, {BUCKET} int, {BYTES} binary"
 _NO_SLICE = -1
@@ -263,3 +431,68 @@ def _packed(
         [pa.array(address[buckets.tasks_of(found)]), pa.array(found.astype(np.int32)), binary_of(parts)],
         names=[ADDRESS, BUCKET, BYTES],
     )
+
+
+_ORDER = "__hudi_fast_order"
+_ORDERED = f"{ADDRESS} int, {_ORDER} long, {BYTES} binary"
+
+FEWEST_ROWS = 256
+"""A batch of fewer rows, on the average, costs more than its rows would cost in the JVM."""
+
+
+def packed_partitions(spark: Any, files: FileScan, plan: WritePlan, owners: Mapping[str, int], tasks: int) -> Any:
+    """The rows of files, by table partition.
+
+    Args:
+        spark: the session.
+        files: the rows.
+        plan: the write.
+        owners: the task of known partitions; the task of others follows from a hash of their path.
+        tasks: number of tasks.
+
+    Returns:
+        A DataFrame with one column: Arrow bytes of rows of one partition. Each of its partitions is a task, and has the
+        rows of a table partition one after the other.
+    """
+    numbers = {name: number for number, name in enumerate(owners)}
+    known = dict(owners)
+    to_task = np.array(addresses(tasks), dtype=np.int32)
+
+    def place(path: str) -> tuple[int, int]:
+        """The address of a partition, and its place among the partitions of a task."""
+        if path in known:
+            return int(to_task[known[path]]), numbers[path]
+        hashed = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest(), "little") >> 1
+        return int(to_task[hashed % tasks]), max(hashed, len(numbers))
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in lots(batches):
+            names, parts = _by_partition(plan, rows)
+            yield _ordered_message([place(name) for name in names], parts)
+
+    def failed(data: pa.Buffer) -> pa.RecordBatch:
+        return _ordered_message([(int(to_task[0]), -1)], [data])
+
+    rows = rows_in_tasks(spark, files, len(files.tasks))
+    work = rows.reading(sending_errors(spark, plan, pack, failed))
+    sent = rows.numbers.mapInArrow(work, _ORDERED).repartition(tasks, ADDRESS)
+    return sent.sortWithinPartitions(_ORDER).select(BYTES)
+
+
+def _by_partition(plan: WritePlan, rows: pa.Table) -> tuple[list[str], list[pa.Buffer]]:
+    """Partition paths, and the rows of each as bytes."""
+    roots = {name.split(".")[0] for name in plan.key_config.partition_fields}
+    keyed = pa.schema([one for one in plan.input_schema if one.name in roots and one.name in rows.column_names])
+    paths = single_chunk(partition_paths(plan.key_config, conform(rows.select(keyed.names), keyed)))
+    names = paths.dictionary.to_pylist()
+    parts = list(grouped(rows, np.asarray(paths.indices, dtype=np.int32), len(names)))
+    return [names[number] for number, _ in parts], [part for _, part in parts]
+
+
+def _ordered_message(places: list[tuple[int, int]], parts: list[pa.Buffer]) -> pa.RecordBatch:
+    columns = [
+        pa.array([address for address, _ in places], pa.int32()),
+        pa.array([order for _, order in places], pa.int64()),
+        binary_of(parts),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=[ADDRESS, _ORDER, BYTES])

@@ -31,38 +31,48 @@ from pyspark.sql import functions as F
 from hudi_fast.merging.rules import DELETED_FLAG, OPERATION
 from hudi_fast.spark.arrow import arrow_schema, frame_of, parallelism
 from hudi_fast.spark.incoming.file_scan import FileScan
-from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
 from hudi_fast.spark.writing.columns import (
     arrow_type,
     content_hash,
     key_column,
     key_text,
     nested_column,
+    pack_bins,
     partition_text,
     task_address,
 )
-from hudi_fast.spark.writing.dml_rows import one_place_per_key, places_of_changes
 from hudi_fast.spark.writing.key_lookup import (
+    LANE,
     Lanes,
+    by_index_group,
+    by_index_lanes,
     by_lanes,
     lanes_of_partitions,
+    places_by_index,
     places_of_keys,
     with_looked_up_slices,
+    with_slices,
 )
-from hudi_fast.spark.writing.keyed_scan import BatchRows, KeyedScan
-from hudi_fast.spark.writing.packed_rows import Find, KeyLookup, packed_rows, sent_schema
-from hudi_fast.spark.writing.record_index import LANE, by_index_group, by_index_lanes, places_by_index, with_slices
-from hudi_fast.spark.writing.routed_tasks import write_buckets
-from hudi_fast.spark.writing.routing import pack_bins
+from hudi_fast.spark.writing.packed_rows import BatchRows, Find, KeyedScan, KeyLookup, packed_rows, sent_schema
 from hudi_fast.spark.writing.sent_batches import packs_rows, unpacking_as
-from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
-from hudi_fast.spark.writing.tasks import Answer, run_tasks
-from hudi_fast.spark.writing.workload import TASKS_PER_CORE
+from hudi_fast.spark.writing.stored import (
+    GONE,
+    OLD,
+    OWNER,
+    STORED_KEY,
+    STORED_PATH,
+    one_place_per_key,
+    places_frame,
+    places_of_changes,
+    stored_keys_frame,
+)
+from hudi_fast.spark.writing.tasks import Answer, run_tasks, write_buckets
+from hudi_fast.spark.writing.workload import TASKS_PER_CORE, Buckets, InsertPlace, insert_places
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
-from hudi_fast.writing.key_places import KEYS_AT_ONCE
+from hudi_fast.writing.file_group import BUCKET, MOVED, ORIGIN, SLICE
+from hudi_fast.writing.located import KEYS_AT_ONCE
 from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, bulk_parts, insert_files
-from hudi_fast.writing.routed_rows import BUCKET, MOVED, ORIGIN, SLICE
 from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["run_routed", "takes_files"]
@@ -507,7 +517,7 @@ def _without_idle(rows: Any) -> Any:
 def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
     """Combine before keys are looked up: with a global index rows of one key may belong to different partitions.
 
-    Follows the rules of :mod:`hudi_fast.merging.combine`.
+    Follows the rules of :mod:`hudi_fast.merging.fold`.
     """
     # Rows that are in one task for the record index stay there.
     same_key = Window.partitionBy(*[name for name in (LANE, _KEY) if name in rows.columns])

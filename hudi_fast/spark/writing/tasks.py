@@ -1,8 +1,20 @@
-"""Task functions in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
+"""Tasks of writes: functions in Python workers, and their grouping by weight.
+
+Task functions in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
 
 A task holds the rows of one table partition (or, routed, of one file group) at a time; they arrive sorted. Rows beyond
 a budget are moved to a local file (:mod:`hudi_fast.merging.row_buffer`). Results are one binary column: rows are
 never returned to the JVM.
+
+Groups units of work into Spark tasks of similar total weight.
+
+No row passes through the JVM: a task gets the numbers of its units (slices to merge, groups to rewrite, rows to write),
+reads and writes their files, and returns write statistics or other results. The units are sent to each worker once.
+
+The task of the routed plan: one file group after another.
+
+Rows arrive sorted by bucket. A bucket holds the rows of one file group: updates of its slice, and the inserts that the
+workload profile assigns to it. Memory holds one bucket.
 """
 
 from __future__ import annotations
@@ -13,7 +25,7 @@ import pickle
 import platform
 import re
 import zlib
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,20 +37,22 @@ import pyarrow as pa
 from hudi_fast.errors import CommitError, HudiError
 from hudi_fast.formats.parquet.column_ranges import ColumnRange, ColumnRanges
 from hudi_fast.keys.key_generator import partition_paths
-from hudi_fast.merging.freed_memory import return_freed_memory
-from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
-from hudi_fast.spark.arrow import is_local
+from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, return_freed_memory, write_failure
+from hudi_fast.spark.arrow import is_local, parallelism
 from hudi_fast.spark.job_errors import explained_job_errors, lack_of_memory, out_of_memory
+from hudi_fast.spark.writing.columns import pack_bins
+from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.storage.failures import storage_failure
-from hudi_fast.storage.local_sync import sync
+from hudi_fast.storage.local_store import sync
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import assign_partition
-from hudi_fast.writing.file_group import write_file_group
+from hudi_fast.writing.file_group import BUCKET, BucketWriter, write_file_group
 from hudi_fast.writing.markers import begin_task, clear_if_left_behind
-from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 from hudi_fast.writing.profile import with_measured_row_size
+from hudi_fast.writing.whole_rows import refuse_unknown
 from hudi_fast.writing.write_plan import FilePlan, TaskToken, WritePlan
 
 __all__ = [
@@ -46,12 +60,17 @@ __all__ = [
     "Answer",
     "PackedRanges",
     "answers",
+    "bins_of",
     "cut_runs",
     "final_failure",
+    "in_tasks",
     "is_tried_again",
+    "most_tasks",
+    "results_in_tasks",
     "run_tasks",
     "task_attempts",
     "task_token",
+    "write_buckets",
     "write_partition",
     "write_partitions",
 ]
@@ -331,3 +350,150 @@ class PackedRanges(Mapping[str, ColumnRange]):
     def _unpacked(self) -> dict[str, ColumnRange]:
         found: dict[str, ColumnRange] = pickle.loads(zlib.decompress(self._data))
         return found
+
+
+Function = Callable[[Any, TaskToken], list[WriteStat]]
+"""Executes one unit; picklable."""
+
+_Found = list[tuple[int, Any]]
+"""The number of each unit of a task, and its result."""
+
+
+def in_tasks(
+    spark: Any, plan: FilePlan | None, units: Sequence[Any], weights: Sequence[float], function: Function
+) -> list[WriteStat]:
+    """Apply a function that writes files to all units, as tasks of a Spark session.
+
+    Args:
+        spark: the session.
+        plan: of the write or service; None for work on the metadata table, whose files have no markers.
+        units: the units.
+        weights: of each unit, in bytes.
+        function: executes one unit.
+
+    Raises:
+        HudiError: a task refused its unit.
+    """
+    return [stat for answer in _run(spark, plan, units, weights, function, _stats) for stat in answer.stats]
+
+
+def results_in_tasks(
+    spark: Any, units: Sequence[Any], weights: Sequence[float], function: Callable[[Any], Any]
+) -> list[Any]:
+    """Apply a function that writes no files to all units, as tasks; returns its results in the order of the units.
+
+    Args:
+        spark: the session.
+        units: the units.
+        weights: of each unit, in bytes.
+        function: executes one unit; picklable.
+
+    Raises:
+        HudiError: a task refused its unit.
+    """
+    answers = _run(spark, None, units, weights, lambda unit, _: function(unit), _results)
+    by_number = dict(found for answer in answers for found in answer.results)
+    return [by_number[number] for number in range(len(units))]
+
+
+def most_tasks(spark: Any) -> int:
+    """The largest number of tasks that units are grouped into.
+
+    A Python task has an overhead of 25 to 40 ms; more tasks than cores keep all cores busy until the end.
+    """
+    return parallelism(spark) * TASKS_PER_CORE
+
+
+def bins_of(weights: Sequence[float], count: int) -> list[list[int]]:
+    """The numbers of the units of each of ``count`` bins of similar total weight."""
+    placed = pack_bins({f"{number:09}": int(weight) for number, weight in enumerate(weights)}, count)
+    bins: list[list[int]] = [[] for _ in range(count)]
+    for number, chosen in placed.items():
+        bins[chosen].append(int(number))
+    return bins
+
+
+def _run(
+    spark: Any,
+    plan: FilePlan | None,
+    units: Sequence[Any],
+    weights: Sequence[float],
+    function: Callable[[Any, TaskToken], Any],
+    answer: Callable[[_Found], Answer],
+) -> list[Answer]:
+    if not units:
+        return []
+    context = getattr(spark, "_sc", None)
+    sent: Any = units if context is None else context.broadcast(units)
+    bins = bins_of(weights, min(len(units), most_tasks(spark)))
+    numbers = spark.range(len(bins), numPartitions=len(bins))
+    try:
+        return run_tasks(numbers, plan, _task(sent, bins, function, answer))
+    finally:
+        if context is not None:
+            sent.destroy()
+
+
+def _task(
+    sent: Any, bins: list[list[int]], function: Callable[[Any, TaskToken], Any], answer: Callable[[_Found], Answer]
+) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
+    """``sent``: the units, or a broadcast variable of them."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Answer:
+        units, token = getattr(sent, "value", sent), task_token()
+        found: _Found = []
+        for task in [task for batch in batches for task in batch.column(0).to_pylist()]:
+            for number in bins[task]:  # file names and sequence numbers depend on the unit only
+                found.append((number, function(units[number], replace(token, task=number))))
+        return answer(found)
+
+    return run
+
+
+def _stats(found: _Found) -> Answer:
+    return Answer([stat for _, stats in found for stat in stats])
+
+
+def _results(found: _Found) -> Answer:
+    return Answer(results=list(found))
+
+
+def write_buckets(
+    plan: WritePlan, slices: Sequence[FileSlice], uncounted: int | None = None
+) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
+    """The task's function.
+
+    Args:
+        plan: the write.
+        slices: slices of the table, in the order of the numbers in the column :data:`SLICE`. The bucket of a slice has
+            the same number; other buckets are new file groups.
+        uncounted: buckets from this number on hold all rows of partitions that the profile lacks. Their keys were not
+            looked up among ``slices``. None without such buckets.
+    """
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Answer:
+        task = BucketWriter(plan, slices, uncounted, task_token())
+        for bucket, collected in _by_bucket(plan, batches):
+            count = collected.table.num_rows
+            task.write(bucket, collected)
+            del collected  # before the rows of the next bucket are read
+            return_freed_memory(count)
+        return Answer(task.stats, frozenset(stat.partition_path for stat in task.stats))
+
+    return work
+
+
+def _by_bucket(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, CollectedRows]]:
+    current: int | None = None
+    with RowBuffer(partial(write_failure, plan.storage.uri), partial(spooled_form, plan)) as buffer:
+        for batch in batches:
+            numbers = np.asarray(batch.column(batch.schema.get_field_index(BUCKET)))
+            for start, end in cut_runs(numbers):
+                number = int(numbers[start])
+                if current is not None and number != current and (rows := buffer.take()) is not None:
+                    yield current, rows
+                    del rows
+                current = number
+                buffer.add(batch.slice(start, end - start))
+        if current is not None and (rows := buffer.take()) is not None:
+            yield current, rows

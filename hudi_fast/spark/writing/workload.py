@@ -1,4 +1,6 @@
-"""Counts the rows of a DataFrame before they are written, and chooses the number of tasks.
+"""Count the rows of a DataFrame, and choose the buckets of a routed write.
+
+Counts the rows of a DataFrame before they are written, and chooses the number of tasks.
 
 ::
 
@@ -7,28 +9,47 @@
 
 Counting evaluates the DataFrame once more, for its partition columns only. The counts decide only sizes, so a source
 that returns other rows the second time is still written correctly.
+
+The buckets of a routed write: one for each file group, existing or new, and the task of each.
+
+::
+
+    slices of the table       buckets 0 to n - 1
+    new files of the profile  the following ones: full files, partition after partition; then the last file of each
+                              partition, the largest first
+    other partitions          the last ones: one for each task, selected by the partition path
+
+New files go to the tasks in turn, so each task has as many full files as any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+import zlib
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from pyspark.sql import functions as F
 
 from hudi_fast.spark.arrow import estimated_bytes, parallelism, reads_files, running_parallelism, session_conf
 from hudi_fast.spark.writing.columns import partition_text
-from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
+from hudi_fast.writing.profile import InsertFiles
 from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = [
     "LEAST_BYTES",
     "PARTITIONS_TASK_BYTES",
     "TASKS_PER_CORE",
+    "Buckets",
+    "InsertPlace",
     "count_changes",
     "count_pieces",
     "count_rows",
+    "insert_places",
     "stored_sizes",
     "task_count",
 ]
@@ -141,3 +162,110 @@ def stored_sizes(plan: WritePlan, partitions: Container[str] | None) -> dict[str
     """
     names = [name for name in plan.view.lister.partitions() if partitions is None or name in partitions]
     return {name: sum(one.weight for one in latest_slices(plan.view, name)) for name in names}
+
+
+_SLOTS_PER_FILE = 64
+"""Small files take inserts in proportion to their free space, to the precision of this many slots per file."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertPlace:
+    """The buckets of a partition that take its inserts, by a hash of the key from 0 to 1.
+
+    Attributes:
+        filled: smaller hashes select one of ``slots``, others one of the new files.
+        slots: buckets of small files, each repeated in proportion to its share of their inserts.
+        first: the first bucket of the full new files.
+        files: number of new files, with the last one.
+        last: the bucket of the last new file, which takes the remaining rows.
+        full: the share of a full new file in the rows of all new files.
+    """
+
+    filled: float
+    slots: tuple[int, ...]
+    first: int
+    files: int
+    last: int
+    full: float = 1.0
+
+    @property
+    def slot_scale(self) -> float:
+        """Slots per unit of hash."""
+        return len(self.slots) / self.filled if self.slots else 0.0
+
+    @property
+    def new_scale(self) -> float:
+        """Full new files per unit of hash."""
+        return 1 / (self.full * (1 - self.filled)) if self.files else 0.0
+
+    def buckets(self, hashes: npt.NDArray[np.float64]) -> Ints:
+        """The bucket of each hash, int64[n]."""
+        number = ((hashes - self.filled) * self.new_scale).astype(np.int64)
+        new = np.where(number < self.files - 1, self.first + number, self.last)
+        if not self.slots:
+            return new
+        slot = np.minimum((hashes * self.slot_scale).astype(np.int64), len(self.slots) - 1)
+        return np.where(hashes < self.filled, np.array(self.slots, dtype=np.int64)[slot], new)
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """All buckets of a write.
+
+    Attributes:
+        slices: existing file groups; a slice's bucket is its position.
+        owners: the task of each slice.
+        tasks: number of tasks. The task of another bucket is its number modulo this one.
+        places: by partition path, where inserts go.
+        uncounted: the first bucket of partitions without a place.
+    """
+
+    slices: Sequence[FileSlice]
+    owners: Sequence[int]
+    tasks: int
+    places: Mapping[str, InsertPlace]
+    uncounted: int
+
+    def of_inserts(self, partition: str | None, hashes: npt.NDArray[np.float64]) -> Ints:
+        """The bucket of inserted rows of one partition, int64[n]; None for rows without a valid path."""
+        place = None if partition is None else self.places.get(partition)
+        if place is not None:
+            return place.buckets(hashes)
+        number = self.uncounted + zlib.crc32((partition or "").encode()) % self.tasks
+        return np.full(len(hashes), number, dtype=np.int64)
+
+    def tasks_of(self, buckets: Ints) -> Ints:
+        """The task of each bucket, int64[n]; 0 for the negative bucket of rows that could not be looked up."""
+        stored = (buckets >= 0) & (buckets < len(self.slices))
+        owners = np.array([*self.owners, 0], dtype=np.int64)[np.where(stored, buckets, -1)]
+        return np.where(stored, owners, np.maximum(buckets, 0) % self.tasks)
+
+
+def insert_places(files: Mapping[str, InsertFiles], slices: int) -> dict[str, InsertPlace]:
+    """The places of inserts by partition path.
+
+    Args:
+        files: for inserts, by partition path.
+        slices: number of existing file groups; new ones follow.
+    """
+    partial = sorted((name for name, one in files.items() if one.new), key=lambda name: -files[name].new[-1])
+    first_partial = slices + sum(one.new_files for one in files.values()) - len(partial)
+    last = {name: first_partial + number for number, name in enumerate(partial)}
+    places, first = {}, slices
+    for name, one in files.items():
+        full = one.new[0] / one.rows if one.new else 1.0
+        places[name] = InsertPlace(one.filled_share, _slots(one), first, one.new_files, last.get(name, first), full)
+        first += max(0, one.new_files - 1)
+    return places
+
+
+def _slots(files: InsertFiles) -> tuple[int, ...]:
+    """The small file of each slot; a file whose share is less than half a slot may have none."""
+    if len(files.filled) < 2:
+        return tuple(number for number, _ in files.filled)
+    ends = np.cumsum([count for _, count in files.filled])
+    slots = len(files.filled) * _SLOTS_PER_FILE
+    chosen = np.searchsorted(ends, (np.arange(slots) + 0.5) * ends[-1] / slots, side="right")
+    return tuple(files.filled[at][0] for at in chosen.tolist())

@@ -1,4 +1,6 @@
-"""The methods of PySpark's readers and writers, wrapped once for a process.
+"""Switch a session's ``format("hudi")`` to hudi_fast: PySpark's methods, wrapped once for all sessions.
+
+The methods of PySpark's readers and writers, wrapped once for a process.
 
 ::
 
@@ -12,6 +14,12 @@
 
 The wrappers hold no state: calls are recorded in the reader or writer, and the switch is a setting of the session.
 Threads and sessions therefore do not interfere.
+
+Switches a session's ``format("hudi")`` to hudi_fast.
+
+``accelerate(spark)`` wraps the methods of PySpark's readers and writers once (``install``). If a session is switched
+on and a call names a Hudi source, the calls of the reader or writer (``calls``) are translated
+(``translate``) and executed (``actions``). All other calls reach the original method.
 """
 
 from __future__ import annotations
@@ -22,27 +30,42 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from hudi_fast.errors import UnsupportedFeatureError
+import pyspark
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.events import warn
-from hudi_fast.spark.session import ORIGINAL
-from hudi_fast.spark_api.dropin.actions import Parts, load, load_stream, save, session_of, start_stream
+from hudi_fast.spark.session import ORIGINAL, require_pyspark
 from hudi_fast.spark_api.dropin.calls import (
     NOTED,
     Call,
     Request,
     begin_notes,
     final_calls,
+    is_hudi,
     note,
     notes_of,
     read_calls,
 )
-from hudi_fast.spark_api.dropin.tables import insert_into, read_table, save_table, stream_to, table_entry, write_to
-from hudi_fast.spark_api.dropin.translate import is_hudi
+from hudi_fast.spark_api.dropin.names import drop_names
+from hudi_fast.spark_api.dropin.tables import (
+    Parts,
+    insert_into,
+    load,
+    load_stream,
+    read_table,
+    save,
+    save_table,
+    session_of,
+    start_stream,
+    stream_to,
+    table_entry,
+    write_to,
+)
 from hudi_fast.spark_api.sql.catalog import Entry
 from hudi_fast.spark_api.sql.descriptions import describe_table, has_table, list_columns
 from hudi_fast.spark_api.sql.statements import run_sql
 
-__all__ = ["FALLBACK", "ON", "install", "set_mark"]
+__all__ = ["FALLBACK", "ON", "accelerate", "install", "set_mark"]
 
 Act = Callable[[Parts, Request], Any]
 
@@ -308,3 +331,29 @@ def _mark_of(spark: Any) -> str | None:
 def _source_of(spark: Any, named: str | None) -> str:
     """The named data source, or the session's default."""
     return named if named is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
+
+
+def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
+    """Make hudi_fast serve ``format("hudi")``, Hudi tables by name, and SQL about them in this session.
+
+    Other formats and other sessions are not affected. Repeated calls have no further effect.
+
+    Args:
+        spark: the PySpark session, classic or of Spark Connect.
+        on: False switches this session back and drops its temporary views over Hudi tables.
+        fallback: use Apache Hudi's own data source, with a :class:`HudiWarning`, for calls that hudi_fast refuses as
+            not supported before writing anything. Requires Hudi's bundle on the session's class path.
+
+    Raises:
+        ConfigError: ``spark`` is not a Spark session.
+        UnsupportedFeatureError: PySpark before 3.5.
+    """
+    require_pyspark(pyspark.__version__)
+    if not hasattr(spark, "readStream") or not hasattr(spark, "conf"):
+        raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
+    if not on:
+        set_mark(spark, None)
+        drop_names(spark)
+        return
+    install(type(spark).__module__.startswith("pyspark.sql.connect"))
+    set_mark(spark, FALLBACK if fallback else ON)

@@ -24,11 +24,11 @@ from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.reading.incremental.stream import check_stream_options
+from hudi_fast.reading.incremental.commit_range import check_stream_options
+from hudi_fast.spark.arrow import spark_schema
 from hudi_fast.spark.storage import split_options
-from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.spark_api.source.entry import SOURCE_NAME
-from hudi_fast.spark_api.source.queries import TableQuery, table_columns
+from hudi_fast.spark_api.source.readers import TableQuery, table_columns
 from hudi_fast.storage.base import Storage
 
 __all__ = ["HudiDataSource", "base_path", "hudi_options"]
@@ -60,14 +60,14 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: Any) -> Any:
         """Reads the table."""
-        from hudi_fast.spark_api.source.batch_reader import FilteringReader, TableReader
+        from hudi_fast.spark_api.source.readers import FilteringReader, TableReader
 
         reader = FilteringReader if SourceOptions.from_options(self._options).pushdown else TableReader
         return reader(self._query(streams=False), schema)
 
     def streamReader(self, schema: Any) -> Any:
         """Reads the commits to the table as a stream."""
-        from hudi_fast.spark_api.source.stream_reader import TableStreamReader
+        from hudi_fast.spark_api.source.readers import TableStreamReader
 
         check_stream_options(self._options)
         return TableStreamReader(self._query(streams=True), SourceOptions.from_options(self._options), schema)

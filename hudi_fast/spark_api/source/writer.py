@@ -30,8 +30,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.sessions import open_session
 from hudi_fast.spark.arrow import checked_arrow_types
-from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, write_exactly_once
-from hudi_fast.spark_api.streaming.output_modes import with_output_mode
+from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, with_output_mode, write_exactly_once
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine

@@ -24,7 +24,7 @@ from hudi_fast.spark.session import as_it_was, is_classic, text_map
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.sql_text.statements import CreateView
 from hudi_fast.storage.places import normal_uri
-from hudi_fast.view.own_files import require_own_files
+from hudi_fast.view.file_names import require_own_files
 
 __all__ = [
     "Entry",

@@ -19,22 +19,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from hudi_fast.api import merge, write
-from hudi_fast.config.option_descriptor import WRITE
+from hudi_fast.config.option_fields import WRITE
 from hudi_fast.config.options import find_option
 from hudi_fast.dml.dml import dml_settings
-from hudi_fast.dml.insert_overwrite import overwrite_options
-from hudi_fast.dml.merge_into import merge_aliases, merge_of
+from hudi_fast.dml.sql_statements import merge_aliases, merge_of, overwrite_options
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
+from hudi_fast.reading.prune import live_partitions, partitions_of_clause
 from hudi_fast.schema.names import resolve_name
 from hudi_fast.sessions import open_session
-from hudi_fast.spark.arrow import names_are_exact, session_conf
+from hudi_fast.spark.arrow import names_are_exact, session_conf, spark_schema
 from hudi_fast.spark.dml import delete_where_on, update_on
 from hudi_fast.spark.session import session_settings
 from hudi_fast.spark.storage import storage_of
-from hudi_fast.spark.table_types import spark_schema
-from hudi_fast.spark.writing.zones import require_castable
+from hudi_fast.spark.writing.columns import require_castable
 from hudi_fast.spark_api.sql.catalog import Entry
 from hudi_fast.spark_api.sql.queries import Tables
 from hudi_fast.spark_api.sql.reading import constant, original_sql

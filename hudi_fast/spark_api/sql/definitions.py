@@ -21,16 +21,14 @@ from pyspark.sql.types import StructType
 
 import hudi_fast.schema.alter as changes
 from hudi_fast.api import write
-from hudi_fast.config.option_descriptor import WRITE
+from hudi_fast.config.option_fields import WRITE
 from hudi_fast.config.options import find_option
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.formats.blobs import BLOB
-from hudi_fast.formats.vectors import HUDI_TYPE, vector_of_descriptor
-from hudi_fast.spark.arrow import checked_arrow_types
+from hudi_fast.formats.logical_types import BLOB, HUDI_TYPE, vector_of_descriptor
+from hudi_fast.spark.arrow import checked_arrow_types, spark_schema
 from hudi_fast.spark.storage import session_path, storage_of
-from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.spark_api.sql.catalog import (
     Entry,
     change_table,

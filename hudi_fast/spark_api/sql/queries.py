@@ -23,16 +23,14 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.procedures.files import FILESYSTEM_COLUMNS, filesystem_rows
 from hudi_fast.procedures.timeline import TIMELINE_COLUMNS, timeline_rows
 from hudi_fast.reading.vector_search import BATCH_FUNCTION, FUNCTION, batch_arguments, search_arguments
-from hudi_fast.spark.arrow import collect, frame_of
+from hudi_fast.spark.arrow import collect, frame_of, spark_arrow
 from hudi_fast.spark.session import is_classic
 from hudi_fast.spark.storage import storage_of
-from hudi_fast.spark.table_types import spark_arrow
 from hudi_fast.spark_api.dropin.names import defined
 from hudi_fast.spark_api.sql.catalog import Entry, ViewEntry, find_entry, is_taken
 from hudi_fast.spark_api.sql.reading import constant, original_sql, read_entry, session_options, table_said
 from hudi_fast.sql_text.coverage import REFUSED_FUNCTIONS
-from hudi_fast.sql_text.cursor import Cursor
-from hudi_fast.sql_text.references import Edit, Reference, edited, references_in
+from hudi_fast.sql_text.cursor import Cursor, Edit, Reference, edited, references_in
 from hudi_fast.table import HudiTable
 
 __all__ = ["TABLE_FUNCTIONS", "Tables", "is_query", "query", "read_named", "tables_of"]
@@ -105,7 +103,7 @@ class Tables:
 
         Args:
             parts: of the name.
-            moment: of time travel, as in :class:`~hudi_fast.sql_text.references.Reference`.
+            moment: of time travel, as in :class:`~hudi_fast.sql_text.cursor.Reference`.
         """
         said = defined(self._spark, parts[0]) if len(parts) == 1 else None
         if said is not None and not said.query:

@@ -8,8 +8,7 @@ from typing import Any
 from hudi_fast.api import read
 from hudi_fast.errors import ConfigError
 from hudi_fast.spark.session import as_it_was, session_settings
-from hudi_fast.spark_api.dropin.calls import Request
-from hudi_fast.spark_api.dropin.translate import read_options
+from hudi_fast.spark_api.dropin.calls import Request, read_options
 from hudi_fast.spark_api.sql.catalog import Entry, find_entry
 from hudi_fast.sql_text.cursor import Cursor
 

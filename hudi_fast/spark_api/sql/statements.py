@@ -25,14 +25,12 @@ from hudi_fast.spark_api.dropin.names import Definition, define, defined
 from hudi_fast.spark_api.sql.catalog import Entry, create_view_entry, find_entry
 from hudi_fast.spark_api.sql.changes import delete_rows, insert_rows, merge_rows, update_rows, write_settings
 from hudi_fast.spark_api.sql.definitions import DEFINITIONS, create_table
-from hudi_fast.spark_api.sql.descriptions import DESCRIPTIONS
-from hudi_fast.spark_api.sql.indexes import INDEXES
+from hudi_fast.spark_api.sql.descriptions import DESCRIPTIONS, INDEXES
 from hudi_fast.spark_api.sql.queries import Tables, is_query, query, tables_of
 from hudi_fast.spark_api.sql.reading import constant, no_rows, original_sql, read_entry, table_said
-from hudi_fast.sql_text.cursor import Cursor, StatementError
+from hudi_fast.sql_text.cursor import Cursor, Edit, StatementError, edited
 from hudi_fast.sql_text.grammar import parse_statement
 from hudi_fast.sql_text.procedures import SIGNATURES
-from hudi_fast.sql_text.references import Edit, edited
 from hudi_fast.sql_text.statements import (
     CacheQuery,
     Call,

@@ -28,12 +28,11 @@ from typing import Any
 
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.events import note
-from hudi_fast.reading.incremental.offsets import BatchLimits
-from hudi_fast.reading.incremental.stream import StreamOffset, StreamQuery
+from hudi_fast.reading.incremental.commit_range import BatchLimits, StreamOffset, StreamQuery
 from hudi_fast.spark.reading.reader import read
 from hudi_fast.spark.storage import spark_uri, storage_of
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.storage.untrusted import stored_json
 
 __all__ = ["BatchLog", "Delivery", "stream_changes"]
 

@@ -8,25 +8,145 @@
 The second check holds the lock of the commit. Of two running writers of one stream (a driver that lost its session may
 still run), the later one therefore finds the batch and gives its write up. A single writer holds the lock from the
 first check on.
+
+Batch numbers of streams, stored in commits.
+
+::
+
+    batch ─► checkpoint_metadata ─► extra metadata of its commit
+    timeline, newest commit first ─► archived timeline ─► find_checkpoint ─► Checkpoint
+
+A commit and the number of its batch become visible together, which gives exactly-once writes. Key and value are Apache
+Hudi's, so either library can continue a stream of the other. A second key stores the query id: batch numbers of queries
+with different checkpoint locations are not comparable.
+
+Sources: ``HoodieStreamingSink.SINK_CHECKPOINT_KEY``, ``CommitUtils.getValidCheckpointForCurrentWriter`` (1.2.0).
+
+The effect of a batch of a stream on the table, by output mode.
+
+::
+
+    append      the operation of the options, an upsert by default
+    update      an upsert: the rows of an aggregation that changed
+    complete    insert_overwrite_table: the batch replaces all rows, in one replace commit
+    overwrite   the save mode: the batch replaces the table with a new one
+
+``complete`` keeps the table, its history and its earlier file slices: readers of the batch before are not disturbed,
+and a replace commit is as atomic in an object store as in a folder. Apache Hudi's sink deletes the table for every
+batch of ``complete`` and of ``update`` (``HoodieStreamingSink``, 1.2.0), which loses the rows that an ``update`` does
+not have.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+from hudi_fast.config.options import find_option
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import ConfigError, TableNotFoundError
-from hudi_fast.spark_api.streaming.checkpoints import Checkpoint, checkpoint_metadata, find_checkpoint
+from hudi_fast.errors import ConfigError, CorruptTableError, TableNotFoundError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.timeline.archive.timeline import newest_stored
+from hudi_fast.timeline.commit_metadata import decode_commit_metadata
+from hudi_fast.timeline.instants import Timeline, load_timeline
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["Batch", "is_written", "noting", "write_exactly_once"]
+__all__ = [
+    "CHECKPOINT_KEY",
+    "QUERY_KEY",
+    "SINK_MODES",
+    "STATEFUL_MODES",
+    "Batch",
+    "Checkpoint",
+    "checkpoint_metadata",
+    "find_checkpoint",
+    "is_written",
+    "noting",
+    "save_mode_of",
+    "with_output_mode",
+    "write_exactly_once",
+]
+
+CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
+QUERY_KEY = "_hudi_fast_streaming_query"
+"""Keys of extra commit metadata: checkpoints of sinks, as Apache Hudi writes them, and the streaming query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The newest batch of a stream that a table holds.
+
+    Attributes:
+        batch: its number.
+        query: id of the query that wrote it; None where Apache Hudi wrote it, or the query is not known.
+    """
+
+    batch: int
+    query: str | None = None
+
+
+def checkpoint_metadata(identifier: str, batch: int, query: str | None) -> dict[str, str]:
+    """Extra commit metadata for a batch.
+
+    Args:
+        identifier: name of the stream.
+        batch: its number.
+        query: id of the query; None where it is not known.
+    """
+    metadata = {CHECKPOINT_KEY: json.dumps({identifier: str(batch)}, separators=(",", ":"))}
+    return metadata if query is None else {**metadata, QUERY_KEY: query}
+
+
+def find_checkpoint(
+    storage: Storage, config: TableConfig, timeline: Timeline, identifier: str, after: str | None = None
+) -> Checkpoint | None:
+    """The newest batch recorded in the table's commits.
+
+    Ignores commits of services, of other writers and of streams with other names. Searches the archived timeline if the
+    active one records no batch.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: its active timeline.
+        identifier: name of the stream.
+        after: search only commits that completed later, and not the archived timeline; None to search all.
+
+    Raises:
+        CorruptTableError: a commit, or its checkpoint, cannot be read.
+    """
+
+    def takes(instant: Any) -> bool:
+        return after is None or (instant.completion or "") > after
+
+    find = partial(_checkpoint_in, identifier)
+    return newest_stored(storage, config, timeline, find, takes, archive=after is None)
+
+
+def _checkpoint_in(identifier: str, body: bytes, path: str) -> Checkpoint | None:
+    if CHECKPOINT_KEY.encode() not in body:  # true for most commits: they need no decoding
+        return None
+    extra = decode_commit_metadata(body, path).extra_metadata
+    if not extra.get(CHECKPOINT_KEY):
+        return None
+    try:
+        batch = stored_json(extra[CHECKPOINT_KEY]).get(identifier)
+        return None if batch is None else Checkpoint(int(batch), extra.get(QUERY_KEY))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CorruptTableError(
+            f"The commit has {CHECKPOINT_KEY}={extra[CHECKPOINT_KEY]!r}; expected JSON that maps names of streams to "
+            "numbers of batches.",
+            path,
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +245,62 @@ def _require_same_query(storage: Storage, batch: Batch, found: Checkpoint) -> No
         "batch numbers are not comparable. Give this stream a name of its own: "
         "hoodie.datasource.write.streaming.checkpoint.identifier; or its former checkpointLocation."
     )
+
+
+SINK_MODES = ("append", "update", "complete", "overwrite")
+"""Modes of a sink: Spark's output modes, and the save mode ``overwrite``."""
+
+STATEFUL_MODES = ("update", "complete")
+"""Modes of queries whose state Spark stores while the rows of a batch are evaluated."""
+
+_OPERATION = "hoodie.datasource.write.operation"
+_KEY = "hoodie.datasource.write.recordkey.field"
+_COMBINE = "hoodie.combine.before.insert"
+_REPLACING = "insert_overwrite_table"
+_ALLOWED = {
+    "update": ("upsert",),
+    "complete": ("upsert", "insert", "bulk_insert", _REPLACING),
+}
+
+
+def with_output_mode(options: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    """The options of the write of every batch.
+
+    Args:
+        options: of the sink.
+        mode: one of :data:`SINK_MODES`.
+
+    Raises:
+        ConfigError: an unknown mode, or one that the operation of the options contradicts.
+    """
+    if mode not in SINK_MODES:
+        raise ConfigError(f"A stream writes with one of the modes {', '.join(SINK_MODES)}; got {mode!r}.")
+    allowed = _ALLOWED.get(mode)
+    if allowed is None:
+        return dict(options)
+    operation = str(_given(options, _OPERATION) or "upsert").lower()
+    if operation not in allowed:
+        raise ConfigError(
+            f"{_OPERATION}={operation} contradicts the output mode {mode}: its batches are written by "
+            f"{'an upsert' if mode == 'update' else _REPLACING}. Leave the option out, or use the output mode append."
+        )
+    rest = {key: value for key, value in options.items() if not _is(key, _OPERATION)}
+    if mode == "update":
+        return {**rest, _OPERATION: "upsert"}
+    merges = operation == "upsert" and _given(options, _KEY) is not None and _given(options, _COMBINE) is None
+    return {**rest, _OPERATION: _REPLACING, **({_COMBINE: "true"} if merges else {})}
+
+
+def save_mode_of(mode: str) -> str:
+    """The save mode of every batch."""
+    return "overwrite" if mode == "overwrite" else "append"
+
+
+def _given(options: Mapping[str, Any], key: str) -> Any:
+    """The value of an option in any spelling; None where it is not given."""
+    return next((value for name, value in options.items() if _is(name, key)), None)
+
+
+def _is(name: str, key: str) -> bool:
+    option = find_option(name)
+    return option is not None and option.key == key

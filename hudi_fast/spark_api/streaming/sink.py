@@ -1,4 +1,6 @@
-"""The sink for ``foreachBatch``: writes each batch of a streaming query once.
+"""The sink of streams, and the entry points of ``readStream`` and ``writeStream``.
+
+The sink for ``foreachBatch``: writes each batch of a streaming query once.
 
 ::
 
@@ -13,6 +15,13 @@ A sink holds path and options: Spark Connect pickles it and calls it in a proces
 Source: ``HoodieStreamingSink`` (1.2.0). It skips batches by the newest number on the active timeline, ends the whole
 process when a batch fails permanently, and stops the stream when its asynchronous services fail. Here a failed batch
 fails the query, and the stream continues after failed services.
+
+Entry points of streams: implement ``readStream`` and ``writeStream`` of a switched-on session.
+
+::
+
+    stream_writer   df.writeStream ─► foreachBatch(Sink) ─► StreamingQuery       PySpark 3.5 and later
+    stream_reader   spark.readStream.format("hudi_fast") ─► streaming DataFrame   PySpark 4 and later
 """
 
 from __future__ import annotations
@@ -28,25 +37,35 @@ from typing import Any
 from hudi_fast.config.defaults_file import with_new_table
 from hudi_fast.config.options import written_options
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.config.stream_options import SinkOptions
+from hudi_fast.config.stream_options import SinkOptions, SourceOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError, ConfigError, HudiError, LockError, PostCommitError, ServiceTakenError
 from hudi_fast.events import note, warn
+from hudi_fast.reading.incremental.commit_range import check_stream_options
 from hudi_fast.services.clustering.cluster import run_pending_clusterings
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.services.pending import run_pending_services
 from hudi_fast.sessions import open_session
-from hudi_fast.spark_api.streaming.checkpoints import Checkpoint
-from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, write_exactly_once
-from hudi_fast.spark_api.streaming.output_modes import STATEFUL_MODES, save_mode_of, with_output_mode
+from hudi_fast.spark.storage import prefixed, split_options, storage_settings
+from hudi_fast.spark_api.source.entry import SOURCE_NAME, register_data_source
+from hudi_fast.spark_api.streaming.exactly_once import (
+    STATEFUL_MODES,
+    Batch,
+    Checkpoint,
+    is_written,
+    noting,
+    save_mode_of,
+    with_output_mode,
+    write_exactly_once,
+)
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.timeline.instants import Timeline, load_timeline
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["Sink", "sink"]
+__all__ = ["Sink", "sink", "stream_reader", "stream_writer"]
 
 _QUERY_PROPERTY = "sql.streaming.queryId"
 
@@ -317,3 +336,73 @@ class _Background:
             if not goes_on:
                 self._thread = None
             return goes_on
+
+
+_OUTPUT_MODES = ("append", "complete", "update")
+
+
+def stream_writer(
+    df: Any,
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    output_mode: str = "append",
+    trigger: Mapping[str, Any] | None = None,
+    checkpoint: str | None = None,
+    query_name: str | None = None,
+    other_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Start a query that writes a streaming DataFrame to a table, each batch once.
+
+    Args:
+        df: a streaming PySpark DataFrame.
+        path: base path of the table.
+        options: ``hoodie.*`` keys of the write and of the stream, and of the storage (``hudi_fast.storage.*``).
+        output_mode: ``append``, ``update`` or ``complete``, see :mod:`.exactly_once`.
+        trigger: arguments of ``DataStreamWriter.trigger``; None for its default.
+        checkpoint: Spark's ``checkpointLocation``; None for the session's setting.
+        query_name: of the query.
+        other_options: Spark's own options for the query.
+
+    Returns:
+        The running ``StreamingQuery``.
+
+    Raises:
+        HudiError: an option is wrong; later errors fail the query.
+    """
+    own, storage = split_options(options or {})
+    target = sink(path, own, _mode_of(output_mode), storage or storage_settings(df.sparkSession, path))
+    writer = df.writeStream.foreachBatch(target).outputMode(output_mode)
+    for key, value in {**(other_options or {}), "checkpointLocation": checkpoint}.items():
+        writer = writer if value is None else writer.option(key, value)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    return writer.start()
+
+
+def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Any:
+    """A streaming DataFrame of the commits to a table.
+
+    Args:
+        spark: the session.
+        path: base path of the table.
+        options: ``hoodie.datasource.streaming.startOffset``, ``hudi_fast.stream.max_commits``, ...
+
+    Raises:
+        UnsupportedFeatureError: PySpark before 4, which has no data sources in Python.
+        HudiError: no table, or an option is wrong.
+    """
+    register_data_source(spark)
+    own, storage = split_options(options or {})
+    check_stream_options(own)
+    SourceOptions.from_options(own)
+    reader = spark.readStream.format(SOURCE_NAME).options(**own)
+    return reader.options(**prefixed(storage or storage_settings(spark, path))).load(os.fspath(path))
+
+
+def _mode_of(output_mode: str) -> str:
+    if output_mode.lower() not in _OUTPUT_MODES:
+        raise ConfigError(f"The output mode {output_mode!r} is unknown; use one of {', '.join(_OUTPUT_MODES)}.")
+    return output_mode.lower()

@@ -55,7 +55,7 @@ def session_of_command(
         yield None
         return
     import_extra("pyspark", "spark", "A stream with the engine spark")
-    from hudi_fast.spark.started import started_session
+    from hudi_fast.spark.session import started_session
 
     own = {key: str(value) for key, value in properties.items() if key.startswith(_SETTING) and value is not None}
     wrong = next((key for key in settings if not key.startswith(_SETTING)), None)

@@ -16,13 +16,11 @@ import pyarrow as pa
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro.schema import is_meta_field
-from hudi_fast.reading.incremental.offsets import BatchLimits
+from hudi_fast.reading.incremental.commit_range import FIRST, BatchLimits, StreamQuery
 from hudi_fast.reading.incremental.query import plan_query
-from hudi_fast.reading.incremental.stream import FIRST, StreamQuery
 from hudi_fast.reading.scan import scan_batches
 from hudi_fast.storage.base import Storage
-from hudi_fast.streamer.places import open_place
-from hudi_fast.streamer.settings import StreamSettings
+from hudi_fast.streamer.settings import StreamSettings, open_place
 from hudi_fast.streamer.sources.source import Fetched
 
 __all__ = ["HudiTableSource"]

@@ -14,7 +14,6 @@ from hudi_fast.errors import ConfigError, HudiError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
-from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload, without_untyped
 from hudi_fast.streamer.messages import (
     OFFSET_COLUMNS,
     AvroMessages,
@@ -24,10 +23,20 @@ from hudi_fast.streamer.messages import (
     Take,
     warn_of_rejected,
 )
-from hudi_fast.streamer.places import open_place
-from hudi_fast.streamer.settings import StreamSettings
+from hudi_fast.streamer.settings import StreamSettings, open_place
 from hudi_fast.streamer.sources.source import Source
-from hudi_fast.streamer.transform import Transform, flattened, of_schema, of_sql, with_operation
+from hudi_fast.streamer.transform import (
+    MYSQL,
+    POSTGRES,
+    Transform,
+    flattened,
+    of_changes,
+    of_schema,
+    of_sql,
+    with_operation,
+    with_payload,
+    without_untyped,
+)
 
 if TYPE_CHECKING:
     from hudi_fast.streamer.sources.folder import FolderSource
@@ -96,7 +105,7 @@ def open_source(
     if name in _TOPICS:
         decoding = _decoding(settings, storage_options, spark)
         if spark is not None:
-            from hudi_fast.streamer.on_spark.kafka import SparkKafkaSource
+            from hudi_fast.streamer.on_spark.sources import SparkKafkaSource
 
             return SparkKafkaSource(spark, settings, decoding, _take(settings, takes) if _is_json(settings) else takes)
         from hudi_fast.streamer.sources.kafka import KafkaSource
@@ -211,7 +220,7 @@ def _proto_decoder(
         schema: chooses columns and their types; None: all of the message type.
     """
     from hudi_fast.streamer.protobuf import ProtoForm, ProtoMessages, ProtoType
-    from hudi_fast.streamer.sources.proto_schemas import files_of, message_name, read_descriptor_file, type_of
+    from hudi_fast.streamer.sources.registry import files_of, message_name, read_descriptor_file, type_of
 
     form = ProtoForm(
         settings.flag(f"{_PROTO_PREFIX}flatten.wrappers"),
@@ -324,7 +333,7 @@ def open_transforms(
     """
     by_batches, by_sql = _plain, of_sql
     if spark is not None:
-        from hudi_fast.streamer.on_spark import transforms as on_spark
+        from hudi_fast.streamer.on_spark import sources as on_spark
 
         by_batches, by_sql = partial(on_spark.by_batches, spark), partial(on_spark.by_sql, spark)
     names = [one.strip() for one in settings.arguments.get("transformer-class", "").split(",") if one.strip()]

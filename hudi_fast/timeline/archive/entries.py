@@ -1,4 +1,6 @@
-"""Records of the layout 1 archive (HoodieArchivedMetaEntry): one per state of an instant, bodies as Avro records.
+"""Archived instants as values and as records.
+
+Records of the layout 1 archive (HoodieArchivedMetaEntry): one per state of an instant, bodies as Avro records.
 
 ::
 
@@ -9,19 +11,24 @@ times and change data, which are lost. Hudi 0.15 adds an empty ``ROLLING_STAT`` 
 it.
 
 Sources: MetadataConversionUtils, release 0.15.0, and the schema in files of that release, byte for byte.
+
+One archived instant as a value, for both layouts of the archive.
+
+Bodies have the form of the active timeline: commit metadata is JSON in layout 1 and Avro in layout 2. The archive of
+layout 1 also stores all states of an instant and the times of their transitions.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import is_avro_container, read_single_record, write_single_record
-from hudi_fast.storage.stored_json import stored_json
-from hudi_fast.timeline.archive.instant import ArchivedInstant
+from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.avro_models import (
     CLEAN_METADATA,
     CLEANER_PLAN,
@@ -31,9 +38,40 @@ from hudi_fast.timeline.avro_models import (
     ROLLBACK_METADATA,
     SAVEPOINT_METADATA,
 )
-from hudi_fast.timeline.instant import comparable_action
+from hudi_fast.timeline.instants import Instant, State, comparable_action
 
-__all__ = ["ENTRY_SCHEMA", "entries_of", "instant_of"]
+__all__ = ["ENTRY_SCHEMA", "ArchivedInstant", "entries_of", "instant_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstant:
+    """One archived instant.
+
+    Attributes:
+        requested: requested time.
+        completion: completion time; layout 1: modification time of the completed file.
+        action: action of the completed instant (``commit`` for a compaction).
+        metadata: body of the completed file; None if empty.
+        plan: body of the requested file for actions with a plan, else None. Layout 2: for a replace commit, the body of
+            the inflight file if it is not empty.
+        inflight: layout 1: body of the inflight file; None if empty.
+        requested_at: layout 1: modification time of the requested file; None without the file.
+        inflight_at: layout 1: modification time of the inflight file; None without the file.
+    """
+
+    requested: str
+    completion: str
+    action: str
+    metadata: bytes | None = None
+    plan: bytes | None = None
+    inflight: bytes | None = None
+    requested_at: str | None = None
+    inflight_at: str | None = None
+
+    def instant(self) -> Instant:
+        """The instant without its bodies."""
+        return Instant(self.requested, self.action, State.COMPLETED, self.completion)
+
 
 ENTRY_SCHEMA = files("hudi_fast.timeline.archive").joinpath("archived_entry_0_15.avsc").read_text("utf-8").strip()
 """Avro JSON of the records, as Hudi 0.15 stores it."""

@@ -23,25 +23,36 @@ import pyarrow as pa
 from hudi_fast.arrow_input import RowStream
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.index.tagging import SliceMatches
-from hudi_fast.merging.freed_memory import return_freed_bytes
 from hudi_fast.merging.gather import gather
-from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.merging.row_buffer import return_freed_bytes
+from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.assign import Runner
+from hudi_fast.writing.backend import WritePreview
+from hudi_fast.writing.file_group import MOVED, ORIGIN, STORED_ROW
 from hudi_fast.writing.global_index import TableTags, tag_table
-from hudi_fast.writing.key_places import places_of_matches, slice_numbers
 from hudi_fast.writing.local import LocalEngine, lookup_threads, write_incoming
-from hudi_fast.writing.located import with_usable_index
+from hudi_fast.writing.located import places_of_matches, slice_numbers, with_usable_index
 from hudi_fast.writing.prepare import prepare_rows
-from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.profile import needs_row_size, with_measured_row_size
-from hudi_fast.writing.routed_rows import MOVED, ORIGIN, STORED_ROW
-from hudi_fast.writing.spilling.buckets import MAX_THREADS, Bucket, Buckets, write_buckets
-from hudi_fast.writing.spilling.large_partition import cut_inserts, split_partition
-from hudi_fast.writing.spilling.spill_file import Piece, SpillFile, SpillSettings
-from hudi_fast.writing.spilling.spilled_rows import SpilledRows, spill_rows, splits_by_key
+from hudi_fast.writing.spilling.large_partition import (
+    MAX_THREADS,
+    Bucket,
+    Buckets,
+    cut_inserts,
+    split_partition,
+    write_buckets,
+)
+from hudi_fast.writing.spilling.spill_file import (
+    Piece,
+    SpilledRows,
+    SpillFile,
+    SpillSettings,
+    spill_rows,
+    splits_by_key,
+)
 from hudi_fast.writing.write_plan import Incoming, WriteOutcome, WritePlan
 
 __all__ = ["SpillingEngine"]
@@ -234,7 +245,7 @@ def _placed(
     numbers: dict[tuple[str, str], int],
     names: Sequence[str],
 ) -> Iterator[tuple[pa.Table, Numbers]]:
-    """Rows with routing columns (:mod:`hudi_fast.writing.routed_rows`), and numbers of their slices or partitions."""
+    """Rows with routing columns (:mod:`hudi_fast.writing.file_group`), and numbers of their slices or partitions."""
     codes = np.asarray(incoming.partitions.indices)
     origin = np.full(incoming.count, -1, dtype=np.int64)
     for match, moved in tags.matches:

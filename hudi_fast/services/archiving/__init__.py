@@ -1,1 +1,0 @@
-"""Moving the oldest instants from the active timeline to the archived one."""

@@ -1,1 +1,0 @@
-"""Files that no query within the retention window needs are deleted."""

@@ -1,1 +1,0 @@
-"""Planning and execution of compaction and log compaction."""

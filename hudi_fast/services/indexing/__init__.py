@@ -1,1 +1,0 @@
-"""Planning, building, dropping and listing indexes of the metadata table."""

@@ -1,1 +1,0 @@
-"""Rollback, savepoints and restore."""

@@ -1,1 +1,0 @@
-"""Comparing the metadata table with the files and rows of the table."""

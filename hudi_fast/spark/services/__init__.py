@@ -1,1 +1,0 @@
-"""The work of table services as Spark's tasks."""

@@ -1,1 +1,0 @@
-"""Conflict checks between concurrent writers."""
