@@ -3,9 +3,9 @@
 A writer's Avro schema with its names resolved, with the details that decoding needs and Arrow types do not have.
 
 :func:`parse_record` turns JSON into a tree of :class:`AvroType`, in which a named type is a single object.
-:func:`walk_program` flattens types into the int64 array that ``kernels.avro_structure`` executes. ``avro.schema`` returns
-the Arrow type of a scalar type; it is called only for requested columns, so a column that hudi_fast cannot hold does
-not prevent reading the other columns.
+:func:`walk_program` flattens types into the int64 array that ``kernels.avro_structure`` executes. ``avro.schema``
+returns the Arrow type of a scalar type; it is called only for requested columns, so a column that hudi_fast cannot hold
+does not prevent reading the other columns.
 
 A *general union* is any union other than null and one type. It is a struct in Arrow: it has a nullable member for each
 non-null branch, and at most one member is not null. Members are named after their branches (primitives by their type;
