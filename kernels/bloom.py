@@ -80,7 +80,7 @@ def _empty_lanes(offsets: Offsets) -> Any:
 @helper
 def _load(keys: Any, offsets: Offsets, data: Bytes, first: Int) -> Any:
     """Load the keys from row ``first`` on; return (fewest, most) words of a key. Lanes past the last key repeat it."""
-    fewest, most = np.int64(1 << 40), np.int64(0)
+    fewest, fullest = np.int64(1 << 40), np.int64(0)
     for lane in range(keys.lengths.size):
         row = min(first + lane, offsets.size - 2)
         start = np.int64(offsets[row])
@@ -103,12 +103,12 @@ def _load(keys: Any, offsets: Offsets, data: Bytes, first: Int) -> Any:
         keys.tails[lane] = np.uint32(tail)
         keys.counts[lane] = np.int32(full)
         fewest = min(fewest, full)
-        most = max(most, full)
-    return fewest, most
+        fullest = max(fullest, full)
+    return fewest, fullest
 
 
 @helper
-def _hash(keys: Any, fewest: Int, most: Int, seeds: Lanes) -> None:
+def _hash(keys: Any, fewest: Int, fullest: Int, seeds: Lanes) -> None:
     """Replace each lane's seed by its next hash."""
     words, counts, lengths, tails = keys
     for lane in range(seeds.size):
@@ -116,7 +116,7 @@ def _hash(keys: Any, fewest: Int, most: Int, seeds: Lanes) -> None:
     for word in range(fewest):
         for lane in range(seeds.size):
             seeds[lane] = np.uint32(seeds[lane] * _M) ^ words[word, lane]
-    for word in range(fewest, most):
+    for word in range(fewest, fullest):
         for lane in range(seeds.size):
             mixed = np.uint32(seeds[lane] * _M) ^ words[word, lane]
             seeds[lane] = mixed if word < counts[lane] else seeds[lane]
@@ -173,10 +173,10 @@ def bloom_add(offsets: Offsets, data: Bytes, bits: Bytes, bit_count: Int, hash_c
     seeds, chosen = np.empty(lanes, np.uint32), np.empty(lanes, np.uint32)
     multiplier, shift = _magic(bit_count)
     for first in range(0, rows, max(1, lanes)):
-        fewest, most = _load(keys, offsets, data, first)
+        fewest, fullest = _load(keys, offsets, data, first)
         seeds[:] = np.uint32(0)
         for _ in range(hash_count):
-            _hash(keys, fewest, most, seeds)
+            _hash(keys, fewest, fullest, seeds)
             _bits_of(seeds, bit_count, multiplier, shift, chosen)
             for lane in range(min(lanes, rows - first)):
                 bit = np.int64(chosen[lane])
@@ -193,7 +193,7 @@ def _probe(
     multiplier, shift = _magic(bit_count)
     row_bytes = (bit_count + 7) >> 3
     for first in range(0, rows, max(1, lanes)):
-        fewest, most = _load(keys, offsets, data, first)
+        fewest, fullest = _load(keys, offsets, data, first)
         count = min(lanes, rows - first)
         for lane in range(count):
             out[first + lane] = np.uint8(0)
@@ -202,7 +202,7 @@ def _probe(
             seeds[:] = np.uint32(0)
             alive[:] = np.uint8(1)
             for _ in range(hash_count):
-                _hash(keys, fewest, most, seeds)
+                _hash(keys, fewest, fullest, seeds)
                 _bits_of(seeds, bit_count, multiplier, shift, chosen)
                 any_alive = np.uint8(0)
                 for lane in range(lanes):

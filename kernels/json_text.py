@@ -1,7 +1,5 @@
 """JSON text of strings, bytes and objects.
 
-Strings and bytes as JSON text.
-
 Texts are Arrow's: int32 offsets and bytes, ``texts[i] = data[offsets[i] : offsets[i + 1]]``. Strings are measured,
 then written; for bytes the caller allocates the maximum size.
 

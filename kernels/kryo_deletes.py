@@ -62,11 +62,11 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 
 
 @helper
-def _varint(data: Bytes, at: Int, most: Int) -> Any:
-    """(value, next position) of the number of up to ``most`` (5 or 9) bytes; the position is -1 if it is cut off."""
+def _varint(data: Bytes, at: Int, limit: Int) -> Any:
+    """(value, next position) of the number of up to ``limit`` (5 or 9) bytes; the position is -1 if it is cut off."""
     bits = np.uint64(0)
     shift = np.uint64(0)
-    end = min(np.int64(data.size), at + most)
+    end = min(np.int64(data.size), at + limit)
     while at < end:
         byte = np.uint64(data[at])
         at += 1
@@ -431,11 +431,11 @@ def _utf8_size(data: Bytes, at: Int) -> Any:
 
 
 @kernel("i8(ru1, ri8, rb1, i8, wi4)")
-def measure_strings(data: Bytes, at: Int64s, present: Bools, most: Int, offsets: Offsets) -> Int:
+def measure_strings(data: Bytes, at: Int64s, present: Bools, limit: Int, offsets: Offsets) -> Int:
     """Fill ``offsets`` int32[n + 1] with the Arrow offsets of strings that :func:`walk_entries` has checked.
 
     ``data``, ``at``, ``present``: see the module docstring. Returns the total size of the strings in UTF-8, or -1 if it
-    exceeds ``most`` bytes (less than 2 GiB): with references, few bytes can stand for many strings.
+    exceeds ``limit`` bytes (less than 2 GiB): with references, few bytes can stand for many strings.
     """
     total = np.int64(0)
     offsets[0] = 0
@@ -447,7 +447,7 @@ def measure_strings(data: Bytes, at: Int64s, present: Bools, most: Int, offsets:
                 last = at[row]
                 size = _utf8_size(data, last)
             total += size
-            if total > most:
+            if total > limit:
                 return np.int64(-1)
         offsets[row + 1] = np.int32(total)
     return total
@@ -499,17 +499,17 @@ def copy_strings(data: Bytes, at: Int64s, present: Bools, offsets: Offsets, out:
 
 
 @kernel("i8(ri8, rb1, i8, wi4)")
-def measure_spans(size: Int64s, present: Bools, most: Int, offsets: Offsets) -> Int:
+def measure_spans(size: Int64s, present: Bools, limit: Int, offsets: Offsets) -> Int:
     """Fill ``offsets`` int32[n + 1] with the Arrow offsets of values of ``size`` int64[n] bytes.
 
-    ``present``: see the module docstring. Returns the total size, or -1 if it exceeds ``most`` bytes.
+    ``present``: see the module docstring. Returns the total size, or -1 if it exceeds ``limit`` bytes.
     """
     total = np.int64(0)
     offsets[0] = 0
     for row in range(size.size):
         if present[row]:
             total += size[row]
-            if total > most:
+            if total > limit:
                 return np.int64(-1)
         offsets[row + 1] = np.int32(total)
     return total

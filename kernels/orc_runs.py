@@ -35,13 +35,13 @@ class RunBounds(NamedTuple):
     Attributes:
         numbers: count of the numbers.
         least: the smallest number; 2^63 - 1 without numbers.
-        most: the largest number; -2^63 without numbers.
+        largest: the largest number; -2^63 without numbers.
         total: sum of the numbers above 0, at most 2^63 - 1.
     """
 
     numbers: int
     least: int
-    most: int
+    largest: int
     total: int
 
 

@@ -174,12 +174,12 @@ def _widens(narrow: pa.DataType, wide: pa.DataType) -> bool:
 
 def _warn_of_widened(source: SourceFolder, stored: Iterable[pa.Schema], common: pa.Schema) -> None:
     """Warn of columns whose common type changes values of some files: numbers become text, or are rounded."""
-    told: set[str] = set()
+    warned: set[str] = set()
     for schema in stored:
         own = pa.schema([common.field(name) for name in schema.names])
         for one in schema_changes(schema, own, refuses_missing=False):
-            if one.warning and one.column not in told:
-                told.add(one.column)
+            if one.warning and one.column not in warned:
+                warned.add(one.column)
                 warn(
                     f"The column {one.column!r} is {one.before} in some files of {source.storage.uri} and {one.after} "
                     f"in others; it becomes {one.after} in the table: {one.warning}."

@@ -1,7 +1,5 @@
 """Bring the entries of a table up to date in the catalogs that options name.
 
-Bring the entries of a table in a catalog up to date.
-
 ::
 
     TableState ─► catalog_tables ─► for each: is it in the catalog?
@@ -15,8 +13,6 @@ A sync reads a constant number of entries, and the entries of partitions that we
 is repeated by the next one, because the newest write is recorded last.
 
 Sources: ``HiveSyncTool``, ``HoodieSyncClient#getPartitionEvents`` (Apache Hudi 1.2.0).
-
-Opens the catalogs that options name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The commands that show rows, and changes of rows.
 
 The commands that show rows: ``read``, ``head``, ``sql``.
-
-The commands for changes of rows: ``changes``, ``diff``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Output of the command line: tables, JSON lines, and numbers as readable text.
 
-Output of the command line: printed tables and JSON lines.
-
 The input is Arrow tables, record batches and plain dictionaries; the module does not depend on Hudi tables.
 
 Numbers as readable text: sizes, durations, ratios. JSON output keeps the numbers.

@@ -215,8 +215,8 @@ def _print_rows(title: str, table: pa.Table, hidden: list[str], more: str) -> No
     from hudi_fast.cli.render import heading, numeric_columns, readable, show_rows
 
     rows = table.to_pylist()
-    told = [name for name in table.column_names if any(row[name] not in (None, "", []) for row in rows)]
-    columns = [name for name in told if name not in hidden]
+    filled = [name for name in table.column_names if any(row[name] not in (None, "", []) for row in rows)]
+    columns = [name for name in filled if name not in hidden]
     right, unbroken = numeric_columns(rows, columns), [name for name in columns if name in _UNBROKEN]
     headings, right = [heading(name) for name in columns], [heading(name) for name in right]
     show_rows(title, map(readable, rows), headings, more, right, unbroken)

@@ -1,14 +1,10 @@
 """The properties and the folders of a new table.
 
-The properties of a new table.
-
 Data flow: typed options -> :class:`NewTable` -> :func:`new_table_properties` -> ``create_table_layout``. The keys and
 their spelling depend on the table version: version 6 has the keys that release 0.15 needs (key generator class, payload
 class, precombine field) and those that 1.x writes; version 9 has the merge mode only.
 
 Source: HoodieTableMetaClient.TableBuilder and HoodieTableConfig.create, releases 0.15.0 and 1.2.0.
-
-The folders of a new table.
 
 ``.hoodie`` and its folders are created first and ``hoodie.properties`` last, with an exclusive create. Until then the
 folder is not a table. One of two concurrent creators succeeds, and a crashed creation can be repeated.

@@ -41,9 +41,8 @@ from hudi_fast.dml.target import (
     roots,
 )
 from hudi_fast.errors import ConfigError, InvalidDataError
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather, single_chunk
 from hudi_fast.keys.key_generator import partition_paths
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.schema.assignment import kind_of, require_assignable
 from hudi_fast.schema.conform import assigned_values, conform

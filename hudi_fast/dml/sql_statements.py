@@ -1,7 +1,5 @@
 """``MERGE INTO`` and ``INSERT OVERWRITE`` as writes of either engine.
 
-A ``MERGE INTO`` statement as a merge of either engine.
-
 ``INSERT OVERWRITE``: which partitions it replaces (``ProvidesHoodieConfig.deduceOverwriteConfig``, Hudi 1.2.0).
 
 ======================================  ==================================================================

@@ -10,7 +10,17 @@ Source: HFile reference sections 1.8 and 1.9; the encoding is protobuf's own.
 
 from __future__ import annotations
 
-__all__ = ["encode_message", "framed", "message_fields", "read_varint", "snappy_size", "unframed", "varint", "zigzag"]
+__all__ = [
+    "encode_message",
+    "framed",
+    "message_fields",
+    "message_pairs",
+    "read_varint",
+    "snappy_size",
+    "unframed",
+    "varint",
+    "zigzag",
+]
 
 
 def varint(value: int) -> bytes:
@@ -85,6 +95,23 @@ def message_fields(message: memoryview) -> list[tuple[int, int | memoryview]]:
         else:
             raise ValueError(f"a field with tag {tag}")
     return fields
+
+
+def message_pairs(message: memoryview) -> dict[str, bytes]:
+    """Values by name of a message whose field 1 repeats pairs of a name (1) and a value (2).
+
+    Raises:
+        ValueError: the message, or one of its pairs, is malformed.
+    """
+    found: dict[str, bytes] = {}
+    for field, value in message_fields(message):
+        if field == 1:
+            parts = dict(message_fields(value)) if isinstance(value, memoryview) else {}
+            name, content = parts.get(1), parts.get(2)
+            if not isinstance(name, memoryview) or not isinstance(content, memoryview):
+                raise ValueError("a pair without a name or a value")
+            found[str(name, "utf-8")] = bytes(content)
+    return found
 
 
 def unframed(data: memoryview) -> memoryview:

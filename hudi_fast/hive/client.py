@@ -1,7 +1,5 @@
 """A Hive metastore: its address and settings, and calls over Thrift.
 
-Calls of a Hive metastore over Thrift.
-
 ::
 
     client.call("get_table", "db", "trips") ─► binary protocol ─► metastore ─► a Table, or a declared exception

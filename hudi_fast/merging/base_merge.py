@@ -39,8 +39,8 @@ import pyarrow as pa
 
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.column_limits import null_array
+from hudi_fast.formats.varlen import gather, replace_rows
 from hudi_fast.merging.blend import blend_provided, fill_gaps, run_merger
-from hudi_fast.merging.gather import gather, replace_rows
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.rules import MergeRules, at_least, greater
 from hudi_fast.schema.conform import ConformPlan, plan_conform, plan_file

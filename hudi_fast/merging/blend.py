@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
-from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.merging.gather import take_two
+from hudi_fast.formats.varlen import single_chunk, take_two
 from hudi_fast.merging.rules import DELETED_FLAG, FILL_UNAVAILABLE, IGNORE_DEFAULTS, META_COLUMNS, Merger, MergeRules
 
 __all__ = ["blend_provided", "effective_values", "fill_gaps", "provides", "run_merger"]

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.varlen import VarlenBuffers, varlen_buffers
+from hudi_fast.formats.varlen import VarlenBuffers, gather, replace_rows, varlen_buffers
 from hudi_fast.kernels.fold_entries import (
     COMMIT_TIME,
     DELETE,
@@ -44,7 +44,6 @@ from hudi_fast.kernels.fold_entries import (
 )
 from hudi_fast.kernels.key_table import first_equal, pick_winners
 from hudi_fast.merging.blend import effective_values, provides, run_merger
-from hudi_fast.merging.gather import gather, replace_rows
 from hudi_fast.merging.log_entries import LogEntries, select_entries
 from hudi_fast.merging.rules import META_COLUMNS, Merger, MergeRules, default_ordering, ordering_rank
 

@@ -35,9 +35,8 @@ import pyarrow.compute as pc
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.log.delete_block import DeleteRecords, decode_delete_block, decode_positions
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather_array, single_chunk
 from hudi_fast.keys.key_generator import record_keys
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_scan import LogRowReader
 from hudi_fast.merging.row_buffer import LOG_BUDGET, BatchedRows, CollectedRows, RowBuffer, read_failure, take_rows
 from hudi_fast.merging.rules import (

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import LogBlock
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather_array, single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.base_merge import (
@@ -45,7 +45,6 @@ from hudi_fast.merging.base_merge import (
     stored_batches,
 )
 from hudi_fast.merging.fold import fold
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.row_buffer import return_freed_memory
 from hudi_fast.merging.rules import RECORD_KEY, SliceMerge, kept_columns, key_columns, ordering_columns

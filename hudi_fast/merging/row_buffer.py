@@ -42,7 +42,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CommitError
-from hudi_fast.merging.gather import gather
+from hudi_fast.formats.varlen import gather
 
 __all__ = [
     "LOG_BUDGET",

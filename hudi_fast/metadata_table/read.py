@@ -22,9 +22,8 @@ from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError
 from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.log.delete_block import decode_delete_block
-from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.formats.varlen import gather_array, varlen_buffers
 from hudi_fast.kernels.key_table import first_equal
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_scan import blocks_in_order, log_blocks
 from hudi_fast.metadata_table.fold import Layer, fold
 from hudi_fast.metadata_table.layout import PartitionKind, group_file_id_prefix, group_numbers, kind_of

@@ -1,7 +1,5 @@
 """The read path, top to bottom, and its threads.
 
-The read path, top to bottom.
-
 ::
 
     whole_scan    state ─► how its slices are read, with all columns and rows

@@ -12,8 +12,6 @@ A compaction keeps the commit time and sequence number of rows; the file name co
 are copied as bytes where they may be (:mod:`hudi_fast.writing.patched_file`). The new file keeps the bloom filter of
 the old one and adds the keys of new rows. A slice without remaining rows becomes a base file without rows.
 
-The values of a running compaction.
-
 ::
 
     CompactionWork      shared by all file slices; tasks receive it pickled
@@ -37,9 +35,9 @@ from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_fast.formats.log.delete_block import delete_block_of
+from hudi_fast.formats.varlen import gather_array
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.fold import fold
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.log_scan import filter_visible_blocks, slice_blocks
 from hudi_fast.merging.merged_slice import ResolvedSlice, resolve_slice

@@ -32,8 +32,6 @@ must not begin where this one ended. Apache Hudi's cleans do not take over such 
 
 Source: ``CleanPlanner#getPartitionPathsForCleanByCommits``, ``CleanActionExecutor`` (Hudi 1.2.0).
 
-The values of a clean.
-
 ::
 
     ScheduledClean    a plan on the timeline (of a dry run: in memory only), with the sizes of its files

@@ -1,7 +1,5 @@
 """Plans, results and steps that rollback, savepoints and restore share.
 
-Plans and results of rollback, savepoints and restore.
-
 All of them are values: a plan is compared with the table before it is executed.
 
 Refuses to make file slices from before a downgrade to version 6 the newest ones again.

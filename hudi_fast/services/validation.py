@@ -10,8 +10,6 @@ Missing or wrong records mislead readers and are always reported. Superfluous re
 key of the record index that no row has, or statistics of a deleted file. Readers skip the entry of a file of a failed
 write, so it is not reported.
 
-Compares expected and stored statistics.
-
 ::
 
     rows of both sides with one key ─► equal as stored: most ─► done

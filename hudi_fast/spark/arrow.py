@@ -2,8 +2,6 @@
 
 Converts between Spark DataFrames and Arrow, on PySpark 3.5 and 4.x, classic and Connect.
 
-Converts table types to Spark types.
-
 Times of day become numbers, timestamps count microseconds, fixed-size binary becomes binary, vectors become arrays.
 """
 

@@ -125,11 +125,11 @@ def tells_failures(verbs: Verbs) -> Verbs:
 
 def _telling(verb: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(verb)
-    def told(self: Any, *arguments: Any, **named: Any) -> Any:
+    def wrapped(self: Any, *arguments: Any, **named: Any) -> Any:
         with telling_failures(f"{verb.__name__}() of {self._storage.uri}"):
             return verb(self, *arguments, **named)
 
-    return told
+    return wrapped
 
 
 def is_failure(error: BaseException) -> bool:

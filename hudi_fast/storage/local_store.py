@@ -1,7 +1,5 @@
 """Writes to local folders.
 
-Conditional writes in a local folder.
-
 A file is written to a temporary name and then put in place whole: linked, which fails if the file exists, or renamed
 over the existing file while an advisory lock on the folder blocks other writers that replace a file in it. Files never
 change in place, so an open file shows one state. The version consists of inode number, modification time and a hash of

@@ -259,8 +259,8 @@ class Health:
 
     def _told(self, silent: float) -> dict[str, Any]:
         turn = self._turn
-        told: dict[str, Any] = {"table": self._table, "seconds_since_turn": round(silent, 3)}
+        answer: dict[str, Any] = {"table": self._table, "seconds_since_turn": round(silent, 3)}
         if turn is not None:
-            told |= {"position": turn.position, "instant": turn.instant, "lag": dict(turn.lag)}
-            told["rows"] = {kind: int(self._rows.labels(kind)._value.get()) for kind in _KINDS}
-        return told
+            answer |= {"position": turn.position, "instant": turn.instant, "lag": dict(turn.lag)}
+            answer["rows"] = {kind: int(self._rows.labels(kind)._value.get()) for kind in _KINDS}
+        return answer

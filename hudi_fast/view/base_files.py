@@ -6,8 +6,6 @@ The returned reader has all columns of a row: a skeleton of a bootstrapped table
 (:mod:`hudi_fast.formats.parquet.stitched_base`). The extension of a file gives its format, so that a table may have
 files of several formats (``hoodie.table.multiple.base.file.formats.enable``).
 
-A base file with the current names of its columns.
-
 Its reader has the columns under their current names, without dropped ones, and in their current types; the footer is as
 stored.
 """

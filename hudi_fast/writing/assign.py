@@ -36,9 +36,9 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.file_options import SizingOptions
 from hudi_fast.errors import CommitConflictError, DuplicateKeyError
+from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, rows_with_new_keys, untagged_rows
 from hudi_fast.merging.fold import combine, commit_time_deletes
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.schema.names import dotted_values, find_dotted
 from hudi_fast.timeline.commit_metadata import CommitMetadata

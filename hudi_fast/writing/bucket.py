@@ -47,6 +47,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CommitConflictError, ConfigError
+from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.buckets import (
     BucketCounts,
     HashingMetadata,
@@ -79,7 +80,6 @@ from hudi_fast.index.tagging import (
 )
 from hudi_fast.kernels.hashes import ANY_COLON, COMMA_AND_COLON
 from hudi_fast.kernels.sorting import group_rows
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instants import Timeline
 from hudi_fast.view.base_files import open_base

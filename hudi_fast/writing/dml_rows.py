@@ -33,12 +33,11 @@ import pyarrow.compute as pc
 from hudi_fast.errors import CommitError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.column_limits import joined_chunks
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather_array, single_chunk, varlen_buffers
 from hudi_fast.index.metadata_lookup import KeyLocations
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.kernels.key_table import pick_winners_grouped
 from hudi_fast.keys.key_generator import partition_paths, record_keys, refuse_stand_ins
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import BatchedRows
 from hudi_fast.merging.rules import delete_mask, ordering_columns, ordering_rank
 from hudi_fast.schema.conform import conform

@@ -31,8 +31,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CommitError
+from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import CollectedRows
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice

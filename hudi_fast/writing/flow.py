@@ -245,13 +245,13 @@ def _draft(session: TableSession, engine: Engine, new: Target | None) -> WritePl
 
 
 def _warn_of_changes(plan: WritePlan) -> None:
-    told = [
+    changes = [
         f"column {one.column!r}, {'new' if one.before is None else one.before} -> {one.after}: {one.warning}."
         for one in plan.schema_changes
         if one.warning
     ]
-    if told:
-        listed = "\n".join(f"  - {each}" for each in told)
+    if changes:
+        listed = "\n".join(f"  - {each}" for each in changes)
         warn(f"This write changes columns of table {plan.config.name} ({plan.storage.uri}) for good:\n{listed}")
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, assign_rows, combined_rows
 from hudi_fast.writing.located import locate_rows, match_slices

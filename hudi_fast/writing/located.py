@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.metadata_lookup import KeyLocations, is_by_partition, locate_keys, missing_index, usable_index
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.view.slices import FileSlice, latest_slices

@@ -55,8 +55,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogFileWriter
 from hudi_fast.formats.log.delete_block import DeleteRecords, delete_block_of, encode_positions
 from hudi_fast.formats.parquet.base_file import ParquetSettings, ParquetStream
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
-from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.merging.gather import gather_array
+from hudi_fast.formats.varlen import gather_array, single_chunk
 from hudi_fast.merging.rules import DELETE_OPERATIONS
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat

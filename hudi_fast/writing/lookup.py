@@ -24,13 +24,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather, gather_array, single_chunk, varlen_buffers
 from hudi_fast.index.metadata_lookup import Candidate, candidates
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, SliceMatches, file_keys, match_slice
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.merging.base_merge import incoming_beats_stored, stored_table
 from hudi_fast.merging.fold import fold
-from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.rules import SliceMerge, default_ordering, merge_schema, ordering_columns

@@ -254,7 +254,7 @@ def _lists_files(state: TableState) -> bool:
     """Whether ``files`` can be read; the write reads it again later, from memory."""
     lister = state.view.lister
     lister.partitions()
-    return not (isinstance(lister, MetadataLister) and lister.lists_folders)
+    return metadata_of(state) is None or not lister.lists_folders
 
 
 def _known(names: Iterable[str]) -> list[str]:

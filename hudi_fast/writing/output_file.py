@@ -30,9 +30,8 @@ from hudi_fast.formats.orc.write import OrcWriter
 from hudi_fast.formats.parquet.base_file import BaseFileWriter
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_footer, with_nans
 from hudi_fast.formats.parquet.leaf_columns import dictionary_columns
-from hudi_fast.formats.varlen import single_chunk, string_array, varlen_buffers
+from hudi_fast.formats.varlen import gather_array, single_chunk, string_array, varlen_buffers
 from hudi_fast.kernels.hudi_texts import format_sequence_numbers
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.view.file_names import base_file_name
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.write_plan import PART_ROWS, FileGroupWork, FilePlan, Incoming

@@ -53,7 +53,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogFileWriter
 from hudi_fast.formats.log.cdc_records import AFTER, BEFORE, DELETE, INSERT, OP, TS_MS, UPDATE, cdc_columns
 from hudi_fast.formats.log.cdc_records import RECORD_KEY as CDC_KEY
 from hudi_fast.formats.log.cdc_records import cdc_schema as cdc_schema_of
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather, gather_array, replace_rows, single_chunk
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.base_merge import (
     BaseRowUpdates,
@@ -65,7 +65,6 @@ from hudi_fast.merging.base_merge import (
     stored_batches,
 )
 from hudi_fast.merging.blend import fill_gaps, run_merger
-from hudi_fast.merging.gather import gather, gather_array, replace_rows
 from hudi_fast.merging.rules import default_ordering, ordering_columns
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.commit_metadata import WriteStat

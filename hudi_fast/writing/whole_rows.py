@@ -35,12 +35,11 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, arrow_to_avro, record_name_of, with_meta, without_meta
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather, gather_array, single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable, first_equal
 from hudi_fast.keys.key_generator import partition_paths, record_keys
 from hudi_fast.merging.base_merge import stored_batches
 from hudi_fast.merging.blend import fill_gaps
-from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.rules import MergeRules, merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.view.base_files import open_base

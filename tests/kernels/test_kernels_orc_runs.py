@@ -96,7 +96,7 @@ def test_any_bytes_are_the_numbers_of_the_slow_twin_or_refused_as_by_it(
     assert found.numbers == len(values)
     assert read_runs(raw(content), len(values), version, is_signed).tolist() == values
     assert found.least == min(values, default=LARGEST)
-    assert found.most == max(values, default=-LARGEST - 1)
+    assert found.largest == max(values, default=-LARGEST - 1)
     assert found.total == min(sum(one for one in values if one > 0), LARGEST)
 
 

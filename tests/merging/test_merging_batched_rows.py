@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.merging.gather import gather
+from hudi_fast.formats.varlen import gather
 from hudi_fast.merging.row_buffer import BatchedRows
 
 TABLE = pa.table(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.formats.varlen import gather, gather_array
 
 COLUMNS = {
     "text": pa.array(["a", None, "", "ddd", "é"] * 4),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.merging.gather import replace_rows
+from hudi_fast.formats.varlen import replace_rows
 
 SCHEMA = pa.schema(
     [

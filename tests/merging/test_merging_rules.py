@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError
+from hudi_fast.formats.varlen import replace_rows
 from hudi_fast.merging.fold import combine
-from hudi_fast.merging.gather import replace_rows
 from hudi_fast.merging.rules import (
     COMMIT_TIME,
     EVENT_TIME,

@@ -10,8 +10,6 @@ Blocks of an HFile: their frame, compression, and access to the loaded part of a
 :func:`read_block` opens one block of a known kind, :func:`encode_block` writes one. Stored checksums are not verified,
 as in Hudi's own reader; gzip has its own. Source: HFile reference sections 1.2 to 1.4; HFileBlock, Hudi 1.2.0.
 
-Decompression of HFile blocks.
-
 ::
 
     GZ             gzip members, one after the other

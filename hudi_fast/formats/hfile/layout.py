@@ -42,7 +42,7 @@ from hudi_fast.formats.hfile.blocks import (
     HFileContent,
     read_block,
 )
-from hudi_fast.formats.varint import encode_message, framed, message_fields, unframed
+from hudi_fast.formats.varint import encode_message, framed, message_fields, message_pairs, unframed
 
 __all__ = [
     "KEY_SUFFIX",
@@ -154,7 +154,7 @@ def read_file_info(file: HFileContent, offset: int, payload: memoryview) -> dict
     try:
         if payload[:4] != _INFO:
             raise ValueError(f"{bytes(payload[:4])!r} at its beginning")
-        return dict(_pair(value) for field, value in message_fields(unframed(payload[4:])) if field == 1)
+        return message_pairs(unframed(payload[4:]))
     except ValueError as error:
         raise file.corrupt(f"Expected names and values in the file info of an HFile, found {error}.", offset) from error
 
@@ -163,14 +163,6 @@ def encode_file_info(info: Mapping[str, bytes]) -> bytes:
     """The payload of a file info block."""
     pairs = [(1, encode_message((1, name.encode()), (2, value))) for name, value in info.items()]
     return _INFO + framed(encode_message(*pairs))
-
-
-def _pair(value: int | memoryview) -> tuple[str, bytes]:
-    parts = dict(message_fields(value)) if isinstance(value, memoryview) else {}
-    name, content = parts.get(1), parts.get(2)
-    if not isinstance(name, memoryview) or not isinstance(content, memoryview):
-        raise ValueError("a pair without a name or a value")
-    return str(name, "utf-8"), bytes(content)
 
 
 def _numbers(file: HFileContent, at: int) -> dict[int, int]:

@@ -331,41 +331,41 @@ def _check_values(streams: StripeStreams, kind: pa.DataType, number: int, count:
     _check(streams, kind, number, count)
 
 
-def _check(streams: StripeStreams, kind: pa.DataType, number: int, most: int) -> None:
-    """Check a type that has up to ``most`` values, and its parts."""
+def _check(streams: StripeStreams, kind: pa.DataType, number: int, limit: int) -> None:
+    """Check a type that has up to ``limit`` values, and its parts."""
     streams.encoding(number)  # Apache ORC's reader does not check that there is an encoding
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        _check_texts(streams, number, most)
+        _check_texts(streams, number, limit)
     elif pa.types.is_decimal(kind):
-        found = streams.bounds(number, SECONDARY, most, is_signed=True)
-        if found.numbers and not 0 <= found.least <= found.most <= _MAX_SCALE:
-            raise ValueError(f"decimals of the scales {found.least} to {found.most}")
+        found = streams.bounds(number, SECONDARY, limit, is_signed=True)
+        if found.numbers and not 0 <= found.least <= found.largest <= _MAX_SCALE:
+            raise ValueError(f"decimals of the scales {found.least} to {found.largest}")
     if pa.types.is_list(kind) or pa.types.is_map(kind):
-        entries = _total(streams.bounds(number, LENGTH, most), _MAX_VALUES)
+        entries = _total(streams.bounds(number, LENGTH, limit), _MAX_VALUES)
         for place, (part, its_number) in enumerate(parts_of(kind, number)):
             _check_values(streams, part, its_number, entries)
             if pa.types.is_map(kind) and not place and _has_nulls(streams, its_number, entries):
                 raise ValueError("null as the key of a map")
         return
     for part, its_number in parts_of(kind, number):
-        _check(streams, part, its_number, most)
+        _check(streams, part, its_number, limit)
 
 
-def _check_texts(streams: StripeStreams, number: int, most: int) -> None:
+def _check_texts(streams: StripeStreams, number: int, limit: int) -> None:
     encoding = streams.encoding(number)
     if not encoding.has_dictionary:
-        _total(streams.bounds(number, LENGTH, most), streams.max_bytes(number, DATA))
+        _total(streams.bounds(number, LENGTH, limit), streams.max_bytes(number, DATA))
         return
-    if not 0 <= encoding.dictionary_size <= most:
-        raise ValueError(f"a dictionary of {encoding.dictionary_size} for {most} values")
+    if not 0 <= encoding.dictionary_size <= limit:
+        raise ValueError(f"a dictionary of {encoding.dictionary_size} for {limit} values")
     lengths = streams.bounds(number, LENGTH, encoding.dictionary_size)
     _total(lengths, streams.max_bytes(number, DICTIONARY_DATA))
 
 
-def _total(lengths: RunBounds, most: int) -> int:
-    """The sum of lengths; raises if it exceeds ``most``."""
-    if (lengths.numbers and lengths.least < 0) or lengths.total > min(most, _MAX_VALUES):
-        raise ValueError(f"lengths from {lengths.least} that add up to {lengths.total}, where {most} are possible")
+def _total(lengths: RunBounds, limit: int) -> int:
+    """The sum of lengths; raises if it exceeds ``limit``."""
+    if (lengths.numbers and lengths.least < 0) or lengths.total > min(limit, _MAX_VALUES):
+        raise ValueError(f"lengths from {lengths.least} that add up to {lengths.total}, where {limit} are possible")
     return lengths.total
 
 

@@ -45,9 +45,8 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.hfile.writer import HFileWriter, encode_hfile
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, Part, encode_block
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather_array, single_chunk
 from hudi_fast.kernels.sorting import group_rows
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.updates.produce import EncodedRecords
 from hudi_fast.metadata_table.updates.produce_base import RecordSource

@@ -39,10 +39,9 @@ import pyarrow.compute as pc
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather_array, single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import hash_keys
 from hudi_fast.keys.key_generator import record_keys
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import ResolvedSlice, resolve_slice
 from hudi_fast.merging.rules import OPERATION, key_columns, merge_schema, merging_columns

@@ -27,9 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather_array, single_chunk, varlen_buffers
 from hudi_fast.kernels.hfile import key_heads
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.storage.forks import new_lock
 
 __all__ = ["RECORDS", "Bin", "Entries", "GroupBins", "combined", "count_up_to", "key_bytes"]

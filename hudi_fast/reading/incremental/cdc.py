@@ -48,7 +48,7 @@ from hudi_fast.formats.log.cdc_records import (
     cdc_schema,
     check_cdc_mode,
 )
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather, gather_array, single_chunk
 from hudi_fast.merging.base_merge import (
     BaseRowUpdates,
     Replaced,
@@ -57,7 +57,6 @@ from hudi_fast.merging.base_merge import (
     resolve_matches,
 )
 from hudi_fast.merging.fold import fold
-from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.log_scan import filter_visible_blocks, log_blocks
 from hudi_fast.merging.rules import Merger, MergeRules, merge_schema, ordering_columns, slice_merge, stored_key_config

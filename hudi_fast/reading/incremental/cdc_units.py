@@ -38,10 +38,9 @@ from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.events import warn
 from hudi_fast.formats.json_rows import JsonStyle, json_rows
 from hudi_fast.formats.log.cdc_records import AFTER, BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather, gather_array, single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
-from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.rules import RECORD_KEY
 from hudi_fast.reading.incremental.commit_range import ChangeCommit
 from hudi_fast.reading.slice_reader import SliceScan, read_slice

@@ -1,7 +1,5 @@
 """The commits of an incremental query, and of the batches of a stream.
 
-Resolve the commits of an incremental query.
-
 ::
 
     options ─► bounds ─┬─ completed writes of the active timeline ─────┬─► those in (begin, end] ─► bodies ─►

@@ -24,9 +24,8 @@ from hudi_fast.config.moments import Moment, normalise_instant, timeline_zone
 from hudi_fast.config.read_options import EARLIEST, query_time
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro.schema import without_meta
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather, single_chunk
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.rules import RECORD_KEY, stored_key_config
 from hudi_fast.reading.incremental.cdc_units import images
 from hudi_fast.reading.read import state_for_query

@@ -83,9 +83,9 @@ class ShownRows(Shown):
 
     def __repr__(self) -> str:
         heads, texts = _cells_of(self._rows)
-        told = [at for at in range(len(heads)) if any(row[at] for row in texts)]
-        fewer = [[row[at] for at in told] for row in texts]
-        names = [heads[at] for at in told]
+        filled = [at for at in range(len(heads)) if any(row[at] for row in texts)]
+        fewer = [[row[at] for at in filled] for row in texts]
+        names = [heads[at] for at in filled]
         for columns, rows in ((heads, texts), (names, fewer)):
             table = text_table(columns, rows, self._title)
             if max(map(len, table.splitlines())) <= shutil.get_terminal_size().columns:

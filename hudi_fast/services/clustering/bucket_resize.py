@@ -40,7 +40,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather, single_chunk
 from hudi_fast.index.buckets import (
     FIRST_INSTANT,
     HASH_RANGE,
@@ -54,7 +54,6 @@ from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.sorting import group_rows
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.rules import SliceMerge, merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.cluster_work import Finished

@@ -1,7 +1,5 @@
 """The values of a running clustering, and its conflicts with writers.
 
-The values of a running clustering.
-
 ::
 
     ClusteringWork      state shared by all groups; tasks receive it pickled

@@ -37,8 +37,8 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter, union_filters
+from hudi_fast.formats.varlen import gather
 from hudi_fast.kernels.sorting import group_rows
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.rules import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.cluster_work import ClusteringWork, slices_of

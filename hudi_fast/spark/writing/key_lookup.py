@@ -41,11 +41,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather_array, single_chunk, varlen_buffers
 from hudi_fast.index.metadata_lookup import RECORD_INDEX, is_by_partition, locate_keys
 from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.sorting import group_rows
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.spark.arrow import frame_of

@@ -44,11 +44,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import gather, gather_array, single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import first_equal, hash_keys
 from hudi_fast.kernels.sorting import group_rows
 from hudi_fast.keys.key_generator import partition_paths, record_keys
-from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.incoming.file_scan import FileScan, ScanTasks, rows_in_tasks

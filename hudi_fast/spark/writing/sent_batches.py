@@ -16,9 +16,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError, InvalidDataError
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import gather, single_chunk
 from hudi_fast.kernels.sorting import group_rows
-from hudi_fast.merging.gather import gather
 from hudi_fast.spark.writing.tasks import Answer, final_failure, task_attempts
 from hudi_fast.writing.write_plan import WritePlan
 

@@ -10,8 +10,6 @@ The stored keys of a table as a Spark DataFrame, for the join with incoming keys
 The log is needed where a slice has no base file, where it may hold keys that the base file lacks, and where a row may
 move to another partition, which depends on the ordering value that a reader sees.
 
-Routes DML rows to the file groups that they were read from.
-
 ::
 
     rows with a file group ──────────────────────────────► its slice

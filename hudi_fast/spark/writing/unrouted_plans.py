@@ -42,10 +42,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.buckets import HashingMetadata, bucket_of_keys, first_hashing, load_hashing, node_of_keys
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.sorting import group_rows
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import RowBuffer, write_failure
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, frame_of, parallelism, reads_files
 from hudi_fast.spark.incoming.file_scan import FileScan, rows_in_tasks

@@ -15,8 +15,6 @@ The methods of PySpark's readers and writers, wrapped once for a process.
 The wrappers hold no state: calls are recorded in the reader or writer, and the switch is a setting of the session.
 Threads and sessions therefore do not interfere.
 
-Switches a session's ``format("hudi")`` to hudi_fast.
-
 ``accelerate(spark)`` wraps the methods of PySpark's readers and writers once (``install``). If a session is switched
 on and a call names a Hudi source, the calls of the reader or writer (``calls``) are translated
 (``translate``) and executed (``actions``). All other calls reach the original method.

@@ -69,14 +69,14 @@ class HudiTableSource:
         Raises:
             ConfigError: there is no position, and no strategy for that; or it is no time; or its commits were cleaned.
         """
-        query, most = self._query, self._commits if limit is None else limit
+        query, limit = self._query, self._commits if limit is None else limit
         if position is not None and not position.isdecimal():
             raise ConfigError(
                 f"The position {position!r} is not the time of a commit of {self._storage.uri}, such as "
                 "20240131093000000. Give --checkpoint the time alone, or --ignore-checkpoint if the source changed."
             )
         begin = self._start(query) if position is None else position
-        end = query.end_after(begin, BatchLimits(most, None))
+        end = query.end_after(begin, BatchLimits(limit, None))
         if end == begin:
             return Fetched(None, position)
         return Fetched(self._rows(begin, end), end)

@@ -1,7 +1,5 @@
 """Messages of a Kafka topic, and its offsets.
 
-Messages of a Kafka topic.
-
 ::
 
     position ─► offsets ─┐
@@ -275,15 +273,15 @@ class KafkaSource:
         return first
 
     def _tell_loss(self, lost: Mapping[int, str]) -> None:
-        told = "; ".join(f"partition {one}: {text}" for one, text in sorted(lost.items()))
+        listed = "; ".join(f"partition {one}: {text}" for one, text in sorted(lost.items()))
         if self._fails_on_loss:
             raise SourceError(
-                f"The topic {self._topic} lost messages before they were read ({told}). Give the option "
+                f"The topic {self._topic} lost messages before they were read ({listed}). Give the option "
                 "ignore.checkpoint to begin anew, or set hoodie.streamer.source.kafka.enable.failOnDataLoss=false to "
                 "read what is left."
             )
         warn(
-            f"The topic {self._topic} lost messages before they were read ({told}). The stream reads what is left; "
+            f"The topic {self._topic} lost messages before they were read ({listed}). The stream reads what is left; "
             "hoodie.streamer.source.kafka.enable.failOnDataLoss=true makes this an error."
         )
 

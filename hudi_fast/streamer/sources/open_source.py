@@ -285,8 +285,8 @@ def _of_columns(messages: Decoder, schema: pa.Schema) -> Decoder:
 
     def decode(found: Sequence[Message]) -> pa.Table:
         rows = messages(found)
-        told = [name for name in rows.column_names if name in OFFSET_COLUMNS and name not in schema.names]
-        wanted = pa.schema([*schema, *(rows.schema.field(name) for name in told)])
+        kept = [name for name in rows.column_names if name in OFFSET_COLUMNS and name not in schema.names]
+        wanted = pa.schema([*schema, *(rows.schema.field(name) for name in kept)])
         return plan_conform(rows.schema, wanted).apply(rows)
 
     return decode

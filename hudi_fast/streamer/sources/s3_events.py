@@ -106,12 +106,12 @@ def object_events(body: str) -> list[ObjectEvent]:
 
 
 def _event(record: Mapping[str, Any]) -> ObjectEvent:
-    told = record["s3"]["object"]
-    bucket, key = unquote_plus(record["s3"]["bucket"]["name"]), unquote_plus(told["key"])
-    parts = [bucket, key, *(told.get(name) for name in ("versionId", "eTag", "sequencer"))]
+    entry = record["s3"]["object"]
+    bucket, key = unquote_plus(record["s3"]["bucket"]["name"]), unquote_plus(entry["key"])
+    parts = [bucket, key, *(entry.get(name) for name in ("versionId", "eTag", "sequencer"))]
     if parts[-1] is None:  # S3 counts the events of a key, other servers may not
         parts.append(record["eventTime"])
-    return ObjectEvent(bucket, key, int(told.get("size", 0)), hashed(json.dumps(parts)))
+    return ObjectEvent(bucket, key, int(entry.get("size", 0)), hashed(json.dumps(parts)))
 
 
 def hashed(text: str) -> bytes:
@@ -366,11 +366,11 @@ class S3EventSource:
             raise self._unreachable(error) from error
         return int(found[names[0]]), int(found[names[1]])
 
-    def _received(self, most: int) -> list[Mapping[str, Any]]:
+    def _received(self, limit: int) -> list[Mapping[str, Any]]:
         try:
             answer = self._client.receive_message(
                 QueueUrl=self._url,
-                MaxNumberOfMessages=most,
+                MaxNumberOfMessages=limit,
                 WaitTimeSeconds=self._wait,
                 VisibilityTimeout=self._hidden,
             )
@@ -416,8 +416,8 @@ def _failures() -> tuple[type[Exception], ...]:
     return botocore.ClientError, botocore.BotoCoreError
 
 
-def _bounded(settings: StreamSettings, name: str, default: int, least: int, most: int) -> int:
+def _bounded(settings: StreamSettings, name: str, default: int, least: int, limit: int) -> int:
     found = settings.count(f"{_QUEUE}{name}", default, least)
-    if found > most:
-        raise ConfigError(f"{PREFIX}{_QUEUE}{name} is a number, {least} to {most}; got {found}.")
+    if found > limit:
+        raise ConfigError(f"{PREFIX}{_QUEUE}{name} is a number, {least} to {limit}; got {found}.")
     return found

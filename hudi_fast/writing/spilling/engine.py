@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from hudi_fast.arrow_input import RowStream
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.varlen import gather
 from hudi_fast.index.tagging import SliceMatches
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.row_buffer import return_freed_bytes
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat

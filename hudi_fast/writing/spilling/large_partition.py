@@ -28,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.formats.varlen import gather, varlen_buffers
 from hudi_fast.index.tagging import rows_with_new_keys
 from hudi_fast.kernels.key_table import first_equal
 from hudi_fast.keys.key_generator import record_keys
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, return_freed_bytes
 from hudi_fast.storage.concurrency import heaviest_first
 from hudi_fast.timeline.commit_metadata import WriteStat

@@ -31,9 +31,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CommitError
-from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.formats.varlen import gather, varlen_buffers
 from hudi_fast.kernels.hashes import xx_hash64
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.row_buffer import return_freed_bytes, spool_folder
 from hudi_fast.storage.forks import new_lock
 from hudi_fast.writing.prepare import check_rows, columns_for, spooled_form
