@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,7 @@ from hudi_fast.schema.cast import stored_cast
 from hudi_fast.schema.conform import plan_file
 from hudi_fast.schema.history import SchemaHistory, renamed_avro, renamed_plan, renames_at
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.instants import Timeline
 from hudi_fast.view.file_names import LogFile
@@ -56,6 +58,7 @@ __all__ = [
     "filter_visible_blocks",
     "is_rolled_back",
     "log_blocks",
+    "scanned",
     "slice_blocks",
     "visible_blocks",
 ]
@@ -63,6 +66,8 @@ __all__ = [
 _ROWS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 _NOTHING = frozenset({BlockType.COMMAND, BlockType.CORRUPT})
 _ROLLBACK = "0"
+_SCANS = 8
+"""Log files of a slice in an object store that are scanned at once; several slices are read at once, too."""
 _BLOCKS_ARE_CHECKED_BEFORE = 8
 """Before this table version a log file may hold blocks of failed writes. Since then file names identify them."""
 
@@ -84,8 +89,15 @@ def slice_blocks(merge: SliceMerge, slice_: FileSlice) -> Iterator[LogBlock]:
         CorruptTableError: a log file is missing or corrupt.
         UnsupportedFeatureError: a block has an unknown type.
     """
-    for log in slice_.log_files:
-        yield from log_blocks(merge.storage, log, merge.timeline)
+    return scanned(merge.storage, slice_.log_files, lambda log: log_blocks(merge.storage, log, merge.timeline))
+
+
+def scanned(
+    storage: Storage, logs: Sequence[LogFile], scan: Callable[[LogFile], Iterator[LogBlock]]
+) -> Iterator[LogBlock]:
+    """The blocks of log files, in the order of the files. An object store is asked for several files at once."""
+    threads = 1 if storage.is_local else _SCANS
+    return chain.from_iterable(in_threads(lambda log: list(scan(log)), logs, threads))
 
 
 def filter_visible_blocks(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[LogBlock]:
@@ -152,7 +164,7 @@ def log_blocks(storage: Storage, log: LogFile, timeline: Timeline | None = None)
     held: set[str] = set()
     is_cut = False
     try:
-        for block in scan_log_blocks(storage, log.path):
+        for block in scan_log_blocks(storage, log.path, log.size):
             if block.kind is BlockType.CORRUPT:
                 is_cut = True
             elif HeaderKey.INSTANT_TIME in block.headers:

@@ -24,13 +24,13 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_co
 from hudi_fast.formats.log.delete_block import decode_delete_block
 from hudi_fast.formats.varlen import gather_array, varlen_buffers
 from hudi_fast.kernels.key_table import first_equal
-from hudi_fast.merging.log_scan import blocks_in_order, log_blocks
+from hudi_fast.merging.log_scan import blocks_in_order, log_blocks, scanned
 from hudi_fast.metadata_table.fold import Layer, fold
 from hudi_fast.metadata_table.layout import PartitionKind, group_file_id_prefix, group_numbers, kind_of
 from hudi_fast.metadata_table.records import flat_schema
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.concurrency import in_threads
-from hudi_fast.view.file_names import LogFile
+from hudi_fast.view.file_names import BaseFile, LogFile
 from hudi_fast.view.lost_files import writes_of
 from hudi_fast.view.slices import FileSlice
 
@@ -128,9 +128,7 @@ def layer_streams(table: MetadataTable, slice_: FileSlice) -> list[Iterator[Laye
     Raises:
         CorruptTableError: a log file is missing or corrupt.
     """
-    streams = (
-        [] if slice_.base_file is None else [_base_layers(table, slice_.base_file.path, HFileReader.scan, False, 0)]
-    )
+    streams = [] if slice_.base_file is None else [_base_layers(table, slice_.base_file, HFileReader.scan, False, 0)]
     return [*streams, *(_block_layers(table, one, HFileReader.scan, False, 0) for one in _blocks_of(table, slice_))]
 
 
@@ -204,27 +202,27 @@ def _read(
 def _layers(table: MetadataTable, slice_: FileSlice, query: HFileQuery, keep_blocks: bool) -> Iterator[Layer]:
     """The entries that the slice's files return, oldest first."""
     if slice_.base_file is not None:
-        yield from _base_layers(table, slice_.base_file.path, query, keep_blocks)
+        yield from _base_layers(table, slice_.base_file, query, keep_blocks)
     for block in _blocks_of(table, slice_):
         yield from _block_layers(table, block, query, keep_blocks)
 
 
 def _base_layers(
-    table: MetadataTable, path: str, query: HFileQuery, keep_blocks: bool, limit: int = _LAYER_BYTES
+    table: MetadataTable, file: BaseFile, query: HFileQuery, keep_blocks: bool, limit: int = _LAYER_BYTES
 ) -> Iterator[Layer]:
     try:
-        with table.storage.open_input(path) as source:
-            yield from _hfile_layers(table, source, path, query, keep_blocks, limit=limit)
+        with table.storage.open_input(file.path, file.size) as source:
+            yield from _hfile_layers(table, source, file.path, query, keep_blocks, limit=limit)
     except FileNotFoundError as error:
         raise FileGoneError(
             f"The metadata table of {table.data_storage.uri}: a base file was cleaned after it was listed. Read again.",
-            path,
+            file.path,
         ) from error
 
 
 def _blocks_of(table: MetadataTable, slice_: FileSlice) -> Iterable[LogBlock]:
     """The visible blocks of a slice's log files in order of application."""
-    blocks = (block for log in slice_.log_files for block in _checked_blocks(table, log))
+    blocks = scanned(table.storage, slice_.log_files, lambda log: _checked_blocks(table, log))
     return blocks_in_order(blocks, lambda one: table.is_visible(one.instant))
 
 

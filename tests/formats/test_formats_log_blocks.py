@@ -262,7 +262,7 @@ def test_scanning_a_distant_file_reads_heads_and_tails_only(tmp_path):
             return self.file.read(length)
 
     class Watched(DistantStorage):
-        def open_input(self, path):
+        def open_input(self, path, size=None):
             return pa.PythonFile(Source(self.fs_path(path)), mode="r")
 
     storage = Watched(str(tmp_path))
@@ -285,17 +285,25 @@ def test_content_of_a_local_file_is_mapped_and_outlives_the_file(tmp_path):
 
 @pytest.mark.parametrize("storage_class", [Storage, DistantStorage])
 def test_content_that_is_no_longer_there_is_an_error(tmp_path, storage_class):
-    (tmp_path / "file.log").write_bytes(block_bytes(b"x" * 50))
+    (tmp_path / "file.log").write_bytes(block_bytes(b"x" * 300_000))
     storage = storage_class(str(tmp_path))
     (block,) = scan_log_blocks(storage, "file.log")
     (tmp_path / "file.log").write_bytes(b"#HUDI#")
-    with pytest.raises(CorruptTableError, match=r"Expected 50 bytes of block content, found 0"):
+    with pytest.raises(CorruptTableError, match=r"Expected 300000 bytes of block content, found 0"):
         read_content(storage, block)
     (tmp_path / "file.log").unlink()
     with pytest.raises(FileGoneError, match=r"deleted a log file while it was read\. Read again"):
         read_content(storage, block)
     with pytest.raises(FileNotFoundError):
         list(scan_log_blocks(storage, "file.log"))
+
+
+def test_content_of_a_small_distant_file_is_read_with_its_heads(tmp_path):
+    (tmp_path / "file.log").write_bytes(block_bytes(b"x" * 50) + block_bytes(b"y" * 70))
+    storage = DistantStorage(str(tmp_path))
+    blocks = list(scan_log_blocks(storage, "file.log"))
+    (tmp_path / "file.log").unlink()
+    assert [read_content(storage, block).to_pybytes() for block in blocks] == [b"x" * 50, b"y" * 70]
 
 
 def test_a_block_without_its_instant_says_so():

@@ -18,7 +18,7 @@ _every_kernel = all_kernels
 
 
 def all_kernels() -> list[Kernel[..., Any]]:
-    return [one for one in _every_kernel() if one.function.__module__.endswith("java_hash")]
+    return [one for one in _every_kernel() if one.function.__name__.startswith(("list_hash", "string_hash"))]
 """
 
 

@@ -40,12 +40,12 @@ print(codes.tolist(), "numba" in sys.modules)
 ARGUMENTS = """
 import sys
 import numpy as np
-from hudi_fast.kernels import _library
+from hudi_fast.kernels import _kernel
 from hudi_fast.kernels.hashes import list_hash_combine
 
-known = _library._knows_arrays()
+known = _kernel._knows_arrays()
 if sys.argv[1] == "unknown":
-    _library._knows_arrays = lambda: False
+    _kernel._knows_arrays = lambda: False
 
 
 class Mine(np.ndarray):

@@ -70,7 +70,6 @@ ENDINGS = {
 HALF_READ = """
 import time
 import numpy as np, pyarrow as pa, pyarrow.compute as pc
-from hudi_fast.reading import in_threads as in_threads_module
 from hudi_fast.reading.scan import in_threads
 
 def read(unit):

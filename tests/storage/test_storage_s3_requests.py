@@ -167,3 +167,20 @@ def test_a_small_upsert_takes_few_requests(s3_server: S3Server, counted: Faults)
         if one.begin >= end:
             chain, end = chain + 1, one.end
     assert chain <= 39
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("filter_", [None, "id > 'k00050'"])
+def test_a_read_asks_for_each_small_file_once(
+    kind: str, filter_: str | None, s3_server: S3Server, counted: Faults
+) -> None:
+    tables = Tables(s3_server, counted, kind, f"read-{kind}-{filter_ is None}")
+    for ts in (1, 2, 3):
+        tables.write(1, ts)
+    table = tables.open(1)
+    counted.arm()
+    assert table.to_arrow(filter=filter_).num_rows == (2 if filter_ is None else 0)
+    gets = [one for one in counted.asked if one.startswith("GET") and (".log." in one or ".hfile" in one)]
+    assert len(gets) > 3
+    assert len(gets) == len(set(gets))
+    assert not any(one.startswith("HEAD") for one in counted.asked)

@@ -77,6 +77,8 @@ _LEAST_SIZE = 4 + 4 + 4 + 8 + 4 + 8
 # One request to an object store: a tail, and the next block's head with its schema.
 _WINDOW = 64 << 10
 _SCAN_STEP = 1 << 20
+_KEPT = 256 << 10
+"""Bytes of a file in an object store up to which blocks keep their content: reading it again would be a request."""
 
 
 class BlockType(IntEnum):
@@ -117,6 +119,7 @@ class LogBlock:
         content_start: byte position of the content; for a CORRUPT block, the first byte after its magic.
         content_length: bytes of the content; for a CORRUPT block, up to the next magic or the end of the file.
         footers: footer map; empty in all files that Hudi wrote.
+        content: the content, if the scan read the whole file; else :func:`read_content` reads it.
     """
 
     path: str
@@ -126,6 +129,7 @@ class LogBlock:
     content_start: int
     content_length: int
     footers: Mapping[HeaderKey, str] = field(default_factory=dict)
+    content: pa.Buffer | None = field(default=None, repr=False, compare=False)
 
     @property
     def instant(self) -> str:
@@ -145,10 +149,16 @@ class LogBlock:
             ) from None
 
 
-def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
-    """Blocks of a log file in file order; a damaged block becomes a CORRUPT block. Reads no content.
+def scan_log_blocks(storage: Storage, path: str, size: int | None = None) -> Iterator[LogBlock]:
+    """Blocks of a log file in file order; a damaged block becomes a CORRUPT block.
 
-    A magic that is cut off by the end of the file is ignored, as in HoodieLogFileReader.
+    Content is not read, except that of a small file in an object store. A magic that is cut off by the end of the file
+    is ignored, as in HoodieLogFileReader.
+
+    Args:
+        storage: storage of the table.
+        path: the file.
+        size: its bytes, if known: a small file in an object store then takes one request instead of two.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -156,8 +166,8 @@ def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
         UnsupportedFeatureError: a block has a log format version of 0 or above 1, an unknown type, or an unknown header
             key.
     """
-    with _open(storage, path) as source:
-        file = _Window(source, path, whole=storage.is_local)
+    with _open(storage, path, size) as source:
+        file = _Window(source, path, storage.is_local)
         at = 0
         while at + len(MAGIC) <= file.size:
             found = file.read(at, len(MAGIC))
@@ -171,12 +181,14 @@ def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
 
 
 def read_content(storage: Storage, block: LogBlock) -> pa.Buffer:
-    """Content of a block: a view of the mapped file if it is local, else one ranged read.
+    """Content of a block: kept by its scan, or a view of the mapped file if it is local, or one ranged read.
 
     Raises:
         FileGoneError: the file no longer exists.
         CorruptTableError: the file is shorter than when the block was found.
     """
+    if block.content is not None:
+        return block.content
     try:
         opened = _open(storage, block.path)
     except FileNotFoundError as error:
@@ -195,10 +207,10 @@ def read_content(storage: Storage, block: LogBlock) -> pa.Buffer:
         return source.read_buffer(block.content_length)
 
 
-def _open(storage: Storage, path: str) -> pa.NativeFile:
+def _open(storage: Storage, path: str, size: int | None = None) -> pa.NativeFile:
     if storage.is_local:
         return pa.memory_map(storage.fs_path(path), "r")
-    return storage.open_input(path)
+    return storage.open_input(path, size)
 
 
 class _Window:
@@ -207,17 +219,20 @@ class _Window:
     Args:
         source: the open file.
         path: its path, for messages.
-        whole: whether the window spans the whole file (a mapped file: this reads nothing yet).
+        is_mapped: whether the file is mapped, so that a window over all of it reads nothing yet.
     """
 
-    def __init__(self, source: pa.NativeFile, path: str, whole: bool) -> None:
+    def __init__(self, source: pa.NativeFile, path: str, is_mapped: bool) -> None:
         self.path = path
         self.size = int(source.size())
         self._source = source
         # Newest first; the older buffer may still have the head of the block whose tail was read.
         self._buffers: list[tuple[int, memoryview]] = []
-        if whole and self.size:
-            self._load(0, self.size)
+        self._kept: pa.Buffer | None = None
+        if self.size and (is_mapped or self.size <= _KEPT):
+            whole = self._load(0, self.size)
+            # A mapping is not kept: its file would stay open as long as the blocks live.
+            self._kept = None if is_mapped else pa.py_buffer(whole)
 
     def read(self, start: int, length: int) -> bytes:
         """``length`` bytes from ``start`` on; fewer at the end of the file."""
@@ -227,6 +242,10 @@ class _Window:
                 return bytes(view[start - at : start - at + length])
         view = self._load(start, min(max(length, _WINDOW), self.size - start))
         return bytes(view[:length])
+
+    def content(self, start: int, length: int) -> pa.Buffer | None:
+        """A range of a file that is in memory; None for other files."""
+        return None if self._kept is None else self._kept.slice(start, length)
 
     def find_magic(self, start: int) -> int:
         """Position of the first magic at ``start`` or later; the file's size if there is no other magic."""
@@ -288,7 +307,8 @@ def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) 
         )
     footers, _ = _read_map(file, footers_at, end - 8, "footer")
     kind_found = _block_type(kind, file.path, offset)
-    return LogBlock(file.path, offset, kind_found, headers, content_start, content_length, footers)
+    content = file.content(content_start, content_length)
+    return LogBlock(file.path, offset, kind_found, headers, content_start, content_length, footers, content)
 
 
 def _check_version(version: int, path: str, offset: int) -> None:
