@@ -86,10 +86,6 @@ def _accepted_prefixes() -> list[str]:
     return [f"- `{prefix}*`: {doc}" for prefix, doc in ACCEPTED_PREFIXES]
 
 
-if __name__ == "__main__":
-    sys.stdout.write(options_page())
-
-
 _BEGIN, _END = "<!-- begin: table of errors, generated from hudi_fast/errors.py -->", "<!-- end: table of errors -->"
 
 
@@ -129,5 +125,8 @@ def _meaning(kind: type[HudiError]) -> str:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    target.write_text(with_error_table(target.read_text(encoding="utf-8")), encoding="utf-8")
+    if sys.argv[1:]:
+        target = Path(sys.argv[1])
+        target.write_text(with_error_table(target.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        sys.stdout.write(options_page())

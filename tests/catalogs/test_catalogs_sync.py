@@ -1,7 +1,7 @@
 """What a Hive metastore holds of a table after a sync.
 
 Modules: hudi_fast.catalogs.entries, hudi_fast.catalogs.sync, hudi_fast.catalogs.hive_catalog,
-hudi_fast.catalogs.entries, hudi_fast.catalogs.sync, hudi_fast.config.sync_options.
+hudi_fast.config.sync_options.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The options that the modules of options declare: one entry per key, found by each spelling, with valid defaults.
 
-Modules: hudi_fast.config.accepted_options, hudi_fast.config.accepted_options, hudi_fast.config.concurrency_options.
+Modules: hudi_fast.config.accepted_options, hudi_fast.config.concurrency_options.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which properties users may set on a table.
 
-Modules: hudi_fast.writing.alter, hudi_fast.writing.alter.
+Modules: hudi_fast.writing.alter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Comparisons in SQL text answer as Spark does, for every type and at the borders of each.
 
-Modules: hudi_fast.expressions.sql_values, hudi_fast.expressions.sql_values, hudi_fast.expressions.sql_values.
+Modules: hudi_fast.expressions.sql_values.
 """
 
 from __future__ import annotations

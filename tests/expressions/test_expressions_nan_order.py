@@ -1,6 +1,6 @@
 """NaN equals NaN and is above every number, whoever asks for rows, and whatever is skipped before they are read.
 
-Modules: hudi_fast.expressions.arrow_trees, hudi_fast.expressions.arrow_trees.
+Modules: hudi_fast.expressions.arrow_trees.
 """
 
 from __future__ import annotations

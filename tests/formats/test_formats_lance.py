@@ -1,7 +1,6 @@
 """Lance base files: rows, ranges of rows, Hudi's keys, types, files on other storage, damage.
 
-Modules: hudi_fast.formats.lance.base_file, hudi_fast.formats.lance.base_file, hudi_fast.formats.lance.decoding,
-hudi_fast.formats.lance.decoder, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.base_file.
+Modules: hudi_fast.formats.lance.base_file, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.decoder.
 """
 
 from __future__ import annotations

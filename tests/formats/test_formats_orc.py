@@ -1,7 +1,6 @@
 """ORC base files: rows, stripes, Hudi's keys, time zones of writers, damage.
 
-Modules: hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.tail,
-hudi_fast.formats.orc.read.
+Modules: hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.tail, hudi_fast.formats.orc.read.
 """
 
 from __future__ import annotations

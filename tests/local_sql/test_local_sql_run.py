@@ -1,7 +1,6 @@
 """``hf.sql``: statements without Spark.
 
-Modules: hudi_fast.local_sql.queries, hudi_fast.local_sql.queries, hudi_fast.local_sql.sql, hudi_fast.dml.dml,
-hudi_fast.dml.sql_statements.
+Modules: hudi_fast.local_sql.queries, hudi_fast.local_sql.sql, hudi_fast.dml.dml, hudi_fast.dml.sql_statements.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is particular to a kind (formats, names, faults, Apache Hudi beside it) is tested in the module of that kind.
 
-Modules: hudi_fast.locking.provider, hudi_fast.locking.provider.
+Modules: hudi_fast.locking.provider.
 """
 
 from __future__ import annotations

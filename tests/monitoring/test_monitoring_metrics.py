@@ -1,6 +1,6 @@
 """Metrics of writes and services: names and values, and where they arrive.
 
-Modules: hudi_fast.monitoring.metrics, hudi_fast.monitoring.metrics, hudi_fast.config.monitoring_options.
+Modules: hudi_fast.monitoring.metrics, hudi_fast.config.monitoring_options.
 """
 
 from __future__ import annotations

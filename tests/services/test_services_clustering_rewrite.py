@@ -1,7 +1,6 @@
 """Groups of a clustering become new file groups: the same rows, in the order asked for, copied or decoded.
 
-Modules: hudi_fast.services.clustering.new_files, hudi_fast.services.clustering.new_files,
-hudi_fast.services.clustering.rows.
+Modules: hudi_fast.services.clustering.new_files, hudi_fast.services.clustering.rows.
 """
 
 from __future__ import annotations

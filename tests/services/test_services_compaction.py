@@ -1,7 +1,6 @@
 """Compaction of tables of our own: rows stay, log files go into base files, writers go on, what died is done again.
 
-Modules: hudi_fast.services.compact, hudi_fast.services.merge_slices,
-hudi_fast.services.merge_slices.
+Modules: hudi_fast.services.compact, hudi_fast.services.merge_slices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What repairing finds, what it removes, and what it leaves alone.
 
-Modules: hudi_fast.services.repairing.repair, hudi_fast.services.repairing.files,
-hudi_fast.services.repairing.findings, hudi_fast.services.repairing.instants, hudi_fast.services.repairing.files.
+Modules: hudi_fast.services.repairing.repair, hudi_fast.services.repairing.files, hudi_fast.services.repairing.findings,
+hudi_fast.services.repairing.instants.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of every version and kind in the other versions: same rows, same history, and what is refused.
 
 Modules: hudi_fast.services.upgrading.upgrade_plan, hudi_fast.services.upgrading.upgrade,
-hudi_fast.services.upgrading.move, hudi_fast.services.upgrading.move.
+hudi_fast.services.upgrading.move.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Validation finds what is planted in a metadata table, and nothing in those that real Hudi wrote.
 
-Modules: hudi_fast.services.validate, hudi_fast.services.validation,
-hudi_fast.services.validation.
+Modules: hudi_fast.services.validate, hudi_fast.services.validation.
 """
 
 from __future__ import annotations

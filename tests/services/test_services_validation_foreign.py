@@ -1,6 +1,6 @@
 """The metadata tables of other projects agree with their tables, whichever release wrote them.
 
-Modules: hudi_fast.services.validation, hudi_fast.services.validation, hudi_fast.formats.hfile.reader.
+Modules: hudi_fast.services.validation, hudi_fast.formats.hfile.reader.
 """
 
 from __future__ import annotations

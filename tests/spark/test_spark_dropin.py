@@ -1,7 +1,6 @@
 """A session that is switched on: its own calls, done by hudi_fast; other sessions and other sources as they were.
 
-Modules: hudi_fast.spark_api.dropin.install, hudi_fast.spark_api.dropin.tables, hudi_fast.spark_api.dropin.install,
-hudi_fast.spark_api.dropin.tables.
+Modules: hudi_fast.spark_api.dropin.install, hudi_fast.spark_api.dropin.tables.
 """
 
 import threading

@@ -1,8 +1,7 @@
 """``format("hudi_fast")``: reads and writes, and streams from one table to another.
 
-Modules: hudi_fast.spark_api.source.readers, hudi_fast.spark_api.source.data_source,
-hudi_fast.spark_api.source.entry, hudi_fast.spark_api.source.readers, hudi_fast.spark_api.source.readers,
-hudi_fast.spark_api.source.readers, hudi_fast.spark_api.source.writer.
+Modules: hudi_fast.spark_api.source.readers, hudi_fast.spark_api.source.data_source, hudi_fast.spark_api.source.entry,
+hudi_fast.spark_api.source.writer.
 """
 
 from __future__ import annotations

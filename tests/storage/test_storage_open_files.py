@@ -2,7 +2,7 @@
 
 Python's garbage collector is off meanwhile. It runs seldom in a large process, and what only it closes stays open.
 
-Modules: hudi_fast.storage.base, hudi_fast.storage.forks, hudi_fast.storage.forks.
+Modules: hudi_fast.storage.base, hudi_fast.storage.forks.
 """
 
 from __future__ import annotations

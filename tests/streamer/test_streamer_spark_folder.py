@@ -1,6 +1,6 @@
 """Folders, Hudi tables and transformers with Spark as the engine: the tables of the one-process engine.
 
-Modules: hudi_fast.streamer.on_spark.sources, hudi_fast.streamer.on_spark.sources, hudi_fast.spark.turn_rows.
+Modules: hudi_fast.streamer.on_spark.sources, hudi_fast.spark.turn_rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is Lance's own: vectors, sizes, paths, maps, a missing package. The rest is in test_view_base_files.
 
-Modules: hudi_fast.view.base_files, hudi_fast.formats.lance.base_file, hudi_fast.formats.lance.base_file.
+Modules: hudi_fast.view.base_files, hudi_fast.formats.lance.base_file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Streams that are larger than the memory of a write: the table is that of rows in memory, and no temporary file stays.
 
 Modules: hudi_fast.writing.spilling.engine, hudi_fast.writing.spilling.spill_file,
-hudi_fast.writing.spilling.large_partition, hudi_fast.writing.spilling.large_partition, hudi_fast.writing.file_group.
+hudi_fast.writing.spilling.large_partition, hudi_fast.writing.file_group.
 """
 
 from __future__ import annotations
