@@ -60,7 +60,7 @@ from hudi_fast.view.file_names import LogFile, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.lost_files import require_bodies, require_whole
 from hudi_fast.view.slices import TableView
-from hudi_fast.view.table_state import TableState, load_timeline_of, looked_again, state_of
+from hudi_fast.view.table_state import DecodedCommits, TableState, load_timeline_of, looked_again, state_of
 
 __all__ = [
     "AddedFile",
@@ -391,6 +391,7 @@ def open_state(
     use_metadata: bool = True,
     known: TableState | None = None,
     may_lack_bodies: bool = False,
+    commits: DecodedCommits | None = None,
 ) -> TableState:
     """Load the table's current or an earlier state.
 
@@ -400,6 +401,7 @@ def open_state(
         use_metadata: whether to list files by the metadata table.
         known: an earlier current state that :func:`can_be_kept`; used if nothing has changed since.
         may_lack_bodies: whether completed writes may have lost their bodies, for example when they are rolled back.
+        commits: those of an earlier state of the table; by default those of ``known``.
 
     Raises:
         TableNotFoundError: the table does not exist.
@@ -408,7 +410,8 @@ def open_state(
     Warns:
         HudiWarning: the metadata table cannot be trusted; folders are listed.
     """
-    known = None if known is None else _opened_by(storage, known)
+    if known is not None:
+        known, commits = _opened_by(storage, known), commits or known.commits
 
     def load() -> TableState:
         config, timeline = load_timeline_of(storage)
@@ -419,7 +422,7 @@ def open_state(
             require_bodies(storage, timeline, as_of)
         table = open_metadata(storage, config, timeline) if use_metadata else None
         lister = StorageLister(storage) if table is None else MetadataLister(table)
-        return state_of(storage, config, timeline, lister, as_of)
+        return state_of(storage, config, timeline, lister, as_of, commits=commits)
 
     return looked_again(load)
 

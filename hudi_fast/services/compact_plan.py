@@ -50,7 +50,7 @@ from hudi_fast.timeline.service_plans import CompactionOperation, CompactionPlan
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice, by_partition, latest_slices
-from hudi_fast.view.table_state import TableState, read_commit
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.transaction import recover
@@ -522,6 +522,6 @@ def _partitions(state: TableState, incremental: bool) -> list[str]:
         return everything
     for instant in written_since(state.config, state.timeline, last):
         if instant.action != "commit":
-            wanted |= set(read_commit(state.storage, state.config, instant).partition_to_write_stats)
+            wanted |= set(state.commits.read(state.storage, state.config, instant).partition_to_write_stats)
     wanted |= _written_and_archived_since(state, last)
     return [name for name in everything if name in wanted]

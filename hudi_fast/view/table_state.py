@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, avro_to_arrow, without_meta
 from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.concurrency import MAX_FAR, in_threads
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
@@ -34,6 +35,7 @@ from hudi_fast.view.schema_history import load_history
 from hudi_fast.view.slices import TableView, latest_slices
 
 __all__ = [
+    "DecodedCommits",
     "TableState",
     "column_defaults",
     "commits_newest_first",
@@ -45,23 +47,58 @@ __all__ = [
     "stores_operations",
     "table_avro",
     "table_schema",
-    "without_large_commit",
 ]
 
 _MORE_LOOKS = 3
-_FILES_OF_A_KEPT_COMMIT = 1000
+_FILES_OF_KEPT_COMMITS = 1000
 """A decoded commit with this many files takes about 2 MB."""
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
-class _DecodedCommit:
-    """The decoded metadata of one commit; a commit of many files takes long to decode. Not pickled."""
+class DecodedCommits:
+    """Metadata of completed commits, which never changes; the states of a table hand it on. Not pickled.
 
-    def __init__(self) -> None:
-        self.known: tuple[Instant, CommitMetadata] | None = None
+    A commit of many files takes long to decode, so the newest is kept at any size. Others are kept while they name few
+    files.
+    """
 
-    def __reduce__(self) -> tuple[type[_DecodedCommit], tuple[()]]:
-        return _DecodedCommit, ()
+    def __init__(self, known: Mapping[Instant, CommitMetadata] | None = None) -> None:
+        self._known = dict(known or {})
+
+    def __reduce__(self) -> tuple[type[DecodedCommits], tuple[()]]:
+        return DecodedCommits, ()
+
+    def __contains__(self, instant: Instant) -> bool:
+        return instant in self._known
+
+    def read(self, storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
+        """The metadata of a completed commit, read unless it is known."""
+        found = self._known.get(instant)
+        if found is None:
+            found = read_commit(storage, config, instant)
+            self._known = _kept_commits({**self._known, instant: found}, keeps_newest=True)
+        return found
+
+    def with_commit(self, instant: Instant, metadata: CommitMetadata) -> DecodedCommits:
+        """A copy that also knows a commit, which storage need not have."""
+        return DecodedCommits({**self._known, instant: metadata})
+
+    def of_few_files(self) -> DecodedCommits:
+        """A copy to keep for a long time."""
+        return DecodedCommits(_kept_commits(self._known, keeps_newest=False))
+
+
+def _kept_commits(commits: Mapping[Instant, CommitMetadata], keeps_newest: bool) -> dict[Instant, CommitMetadata]:
+    kept: dict[Instant, CommitMetadata] = {}
+    files = 0
+    for instant in sorted(commits, key=lambda one: one.requested, reverse=True):
+        count = 1 + sum(map(len, commits[instant].partition_to_write_stats.values()))
+        if keeps_newest and not kept:
+            count = 0
+        if files + count <= _FILES_OF_KEPT_COMMITS:
+            kept[instant] = commits[instant]
+            files += count
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +110,7 @@ class TableState:
         view: its visible files.
         pending_services: pending clusterings.
         uncommitted: requested time of a write that the state shows although it is not committed yet; else empty.
+        commits: metadata of completed commits that was decoded before.
     """
 
     storage: Storage
@@ -81,7 +119,7 @@ class TableState:
     view: TableView
     pending_services: tuple[Instant, ...] = ()
     uncommitted: str = ""
-    _newest: _DecodedCommit = field(default_factory=_DecodedCommit, repr=False, compare=False)
+    commits: DecodedCommits = field(default_factory=DecodedCommits, repr=False, compare=False)
 
     def with_uncommitted(self, done: Instant, metadata: CommitMetadata) -> TableState:
         """The state after a write whose files exist, as if it were committed.
@@ -92,15 +130,14 @@ class TableState:
         """
         ended = metadata.partition_to_replace_file_ids or {}
         replaced = {(partition, one): done.requested for partition, ids in ended.items() for one in ids}
-        timeline, newest = self.timeline.with_instant(done), _DecodedCommit()
-        newest.known = done, metadata
+        timeline, commits = self.timeline.with_instant(done), self.commits.with_commit(done, metadata)
         view = replace(
             self.view,
             timeline=timeline,
             lister=StorageLister(self.storage),  # the metadata table does not have the files yet
             replaced={**self.view.replaced, **replaced},
         )
-        return replace(self, timeline=timeline, view=view, uncommitted=done.requested, _newest=newest)
+        return replace(self, timeline=timeline, view=view, uncommitted=done.requested, commits=commits)
 
 
 def load_state(
@@ -128,7 +165,8 @@ def load_state(
         config, timeline = load_timeline_of(storage)
         if known is not None and config == known.config and timeline == known.timeline:
             return known
-        return state_of(storage, config, timeline, StorageLister(storage), as_of, replaced_since)
+        commits = None if known is None else known.commits
+        return state_of(storage, config, timeline, StorageLister(storage), as_of, replaced_since, commits)
 
     return looked_again(load)
 
@@ -160,6 +198,7 @@ def state_of(
     lister: Lister,
     as_of: str | None = None,
     replaced_since: str | None = None,
+    commits: DecodedCommits | None = None,
 ) -> TableState:
     """The state of a table at the end of a timeline or earlier; reads completed replace commits and pending plans.
 
@@ -170,18 +209,14 @@ def state_of(
         lister: lists its files.
         as_of: as for :func:`load_state`.
         replaced_since: as for :func:`load_state`.
+        commits: those of an earlier state of the table.
 
     Raises:
         CorruptTableError: a file of the timeline is invalid.
         FileGoneError: an instant was archived or rolled back after the timeline was listed.
     """
-    replaced: dict[tuple[str, str], str] = {}
-    for instant in timeline.writes():
-        done = max(instant.requested, instant.completion or "")
-        if instant.action == "replacecommit" and (replaced_since is None or done > replaced_since):
-            ended = read_commit(storage, config, instant).partition_to_replace_file_ids or {}
-            for partition, file_ids in ended.items():
-                replaced.update({(partition, file_id): instant.requested for file_id in file_ids})
+    commits = commits or DecodedCommits()
+    replaced = _replaced_groups(storage, config, timeline, replaced_since, commits)
     planned, is_mor = list(pending_clusterings(storage, config, timeline)), config.is_mor
     view = TableView(
         timeline=timeline,
@@ -202,7 +237,25 @@ def state_of(
         else None,
         logged=LoggedInserts(storage, config) if is_mor else None,
     )
-    return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
+    return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned), commits=commits)
+
+
+def _replaced_groups(
+    storage: Storage, config: TableConfig, timeline: Timeline, since: str | None, commits: DecodedCommits
+) -> dict[tuple[str, str], str]:
+    """Replaced file groups by partition and file id, with the requested time of the replace commit."""
+    ends = [
+        one
+        for one in timeline.writes()
+        if one.action == "replacecommit" and (since is None or max(one.requested, one.completion or "") > since)
+    ]
+    found = in_threads(lambda one: commits.read(storage, config, one), ends, 1 if storage.is_local else MAX_FAR)
+    return {
+        (partition, file_id): instant.requested
+        for instant, commit in zip(ends, found, strict=True)
+        for partition, file_ids in (commit.partition_to_replace_file_ids or {}).items()
+        for file_id in file_ids
+    }
 
 
 def read_commit(storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
@@ -211,29 +264,11 @@ def read_commit(storage: Storage, config: TableConfig, instant: Instant) -> Comm
     return decode_commit_metadata(read_instant_body(storage, config, instant), path)
 
 
-def without_large_commit(state: TableState) -> TableState:
-    """The state, without its decoded commit if that has many files; for a state that is kept for a long time."""
-    known = state._newest.known
-    if known is None or sum(map(len, known[1].partition_to_write_stats.values())) <= _FILES_OF_A_KEPT_COMMIT:
-        return state
-    return replace(state, _newest=_DecodedCommit())
-
-
 def commits_newest_first(state: TableState) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """Completed writes of the active timeline, read lazily; the first is decoded once per state."""
-    is_first = True
+    """Completed writes of the active timeline, read lazily."""
     for instant in reversed(state.timeline.writes()):
-        if state.view.as_of is not None and instant.requested > state.view.as_of:
-            continue
-        known = state._newest.known
-        if known is not None and known[0] == instant:
-            yield known
-        else:
-            found = instant, read_commit(state.storage, state.config, instant)
-            if is_first:
-                state._newest.known = found
-            yield found
-        is_first = False
+        if state.view.as_of is None or instant.requested <= state.view.as_of:
+            yield instant, state.commits.read(state.storage, state.config, instant)
 
 
 def table_schema(state: TableState) -> pa.Schema | None:
@@ -257,7 +292,7 @@ def _with_present_times(state: TableState, schema: pa.Schema | None) -> pa.Schem
     names = state.config.timestamp_partition_fields
     if schema is None or state.view.as_of is None or not names:
         return schema
-    now = _stored_schema(replace(state, view=replace(state.view, as_of=None), _newest=_DecodedCommit()))
+    now = _stored_schema(replace(state, view=replace(state.view, as_of=None)))
     kinds = {} if now is None else {field.name: field.type for field in now if field.name in names}
     return pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in schema])
 

@@ -35,7 +35,7 @@ from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instants import Instant, Timeline
-from hudi_fast.view.table_state import TableState, without_large_commit
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.settings import Settings
 
@@ -89,7 +89,8 @@ class TableSession:
         """
         if self._state is None:
             known = None if self.is_private else last_state(self.storage)
-            self._state = open_state(self.storage, known=known, may_lack_bodies=self.may_lack_bodies)
+            commits = None if self._known is None else self._known.commits
+            self._state = open_state(self.storage, None, True, known, self.may_lack_bodies, commits)
         return self._state
 
     @property
@@ -360,7 +361,7 @@ def keep_state(state: TableState) -> None:
         return
     folder = state.storage.fs_path("")
     with _LOCK:
-        _STATES[folder] = without_large_commit(state)
+        _STATES[folder] = replace(state, commits=state.commits.of_few_files())
         _STATES.move_to_end(folder)
         while len(_STATES) > _TABLES or (len(_STATES) > 1 and _cached_bytes() > _CACHED_BYTES):
             _STATES.popitem(last=False)

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table import state as state_module
 from hudi_fast.metadata_table.state import MetadataLister, open_state
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.instants import Instant
 from hudi_fast.view import table_state
 from hudi_fast.view.table_state import commits_newest_first
 from hudi_fast.writing import session as sessions
@@ -214,8 +217,8 @@ def test_a_kept_state_reads_through_the_storage_of_the_call(tmp_path: Path) -> N
 
 
 def test_a_decoded_commit_of_many_files_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, kept in ((4, True), (3, False)):
-        monkeypatch.setattr(table_state, "_FILES_OF_A_KEPT_COMMIT", limit)
+    for limit, kept in ((5, True), (4, False)):
+        monkeypatch.setattr(table_state, "_FILES_OF_KEPT_COMMITS", limit)
         upsert(tmp_path, range(40), limit)  # one file in each of four partitions
         known = last_state(Storage(tmp_path))
         assert known is not None
@@ -223,7 +226,27 @@ def test_a_decoded_commit_of_many_files_is_not_kept(tmp_path: Path, monkeypatch:
         keep_state(known)
         again = last_state(Storage(tmp_path))
         assert again is not None
-        assert (again._newest.known is not None) is kept
+        assert (known.timeline.writes()[-1] in again.commits) is kept
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_stream_of_writes_decodes_each_commit_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, operation: str
+) -> None:
+    read: list[str] = []
+    original = table_state.read_commit
+
+    def noted(storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
+        read.append(instant.requested)
+        return original(storage, config, instant)
+
+    monkeypatch.setattr(table_state, "read_commit", noted)
+    settings = {"hoodie.datasource.write.table.type": kind, "hoodie.datasource.write.operation": operation}
+    for ts in range(6):
+        upsert(tmp_path, range(8), ts, settings)
+    assert len(set(read)) >= 5
+    assert len(read) == len(set(read))
 
 
 @pytest.mark.slow

@@ -297,7 +297,8 @@ def _of_commits(state: TableState, settings: Settings) -> tuple[list[_Groups], s
         last = instant.requested
         if instant.action == "replacecommit":
             continue
-        for name, stats in read_commit(state.storage, state.config, instant).partition_to_write_stats.items():
+        commit = state.commits.read(state.storage, state.config, instant)
+        for name, stats in commit.partition_to_write_stats.items():
             if name not in now:
                 now[name] = {one.file_id: one for one in latest_slices(state.view, name)}
             new = dict.fromkeys(stat.file_id for stat in stats if (name, stat.file_id) not in seen)
@@ -528,7 +529,7 @@ def _touched(state: TableState, everything: Sequence[str]) -> Sequence[str]:
         return everything
     for instant in written_since(state.config, state.timeline, last):
         if instant.action != ("commit" if state.config.is_mor else "deltacommit"):  # no compactions
-            wanted |= set(read_commit(state.storage, state.config, instant).partition_to_write_stats)
+            wanted |= set(state.commits.read(state.storage, state.config, instant).partition_to_write_stats)
     return [name for name in everything if name in wanted]
 
 
