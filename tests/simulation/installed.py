@@ -29,16 +29,12 @@ import pyarrow.fs as pafs
 import hudi_fast.config.properties_file as properties_file_module
 import hudi_fast.formats.log.blocks as blocks_module
 import hudi_fast.locking.file_system as file_system_module
-import hudi_fast.locking.file_system as lock_file_module
 import hudi_fast.locking.in_storage as in_storage_module
 import hudi_fast.locking.lock_record as lock_record_module
 import hudi_fast.locking.machine as machine_module
 import hudi_fast.storage.base as base_module
 import hudi_fast.storage.forks as thread_pool_module
-import hudi_fast.storage.local_store as local_conditional_module
-import hudi_fast.storage.local_store as local_entries_module
 import hudi_fast.storage.local_store as local_store_module
-import hudi_fast.storage.local_store as local_sync_module
 import hudi_fast.storage.stores as object_store_module
 import hudi_fast.timeline.heartbeat as heartbeat_module
 import hudi_fast.writing.flow as flow_module
@@ -59,7 +55,7 @@ S3 = "s3://sim/t"
 _KEPT = (
     (last_states_module, "_STATES", OrderedDict),
     (write_memory_module, "_memories", OrderedDict),
-    (local_sync_module, "_noted", set),
+    (local_store_module, "_noted", set),
     (in_storage_module, "_released", dict),
     (in_storage_module, "_audited", dict),
 )
@@ -67,18 +63,15 @@ _KEPT = (
 
 _ON_KERNEL = (
     local_store_module,
-    local_sync_module,
-    local_entries_module,
-    local_conditional_module,
     machine_module,
     file_system_module,
 )
-_WITH_THREADS = (heartbeat_module, in_storage_module, lock_file_module)
+_WITH_THREADS = (heartbeat_module, in_storage_module, file_system_module)
 _WITH_DATES = (properties_file_module, lock_record_module)
-_LOCKING = (machine_module, local_conditional_module, file_system_module)
+_LOCKING = (machine_module, local_store_module, file_system_module)
 
 _open_place = base_module.open_place
-_to_disk = local_sync_module.to_disk
+_to_disk = local_store_module.to_disk
 """Other tests leave it to the operating system what is on the disk."""
 
 
@@ -108,7 +101,7 @@ class World(Scheduler):
                 replaced.set(module, used, clock if used == "time" else identity)
             for module in _ON_KERNEL:
                 replaced.set(module, "os", fake_os)
-            for module in (local_store_module, local_conditional_module, file_system_module):
+            for module in (local_store_module, file_system_module):
                 replaced.set(module, "open", kernel.open_stream)
             replaced.set(base_module, "open", lambda path, *_, **__: kernel.open_stream(path))
             for module in _WITH_DATES:
@@ -128,10 +121,10 @@ class World(Scheduler):
             replaced.set(base_module, "check_entries", lambda *_: None)
             replaced.set(base_module, "exchange_folders", kernel.exchange)
             replaced.set(base_module, "link_file", local_store_module.link_file)
-            replaced.set(local_sync_module, "to_disk", _to_disk)
-            replaced.set(local_sync_module, "NotedFile", _noted_file(kernel))
+            replaced.set(local_store_module, "to_disk", _to_disk)
+            replaced.set(local_store_module, "NotedFile", _noted_file(kernel))
             replaced.set(thread_pool_module.ThreadPool, "submit", _submit)
-            replaced.set(blocks_module, "_open", lambda storage, path: storage.open_input(path))
+            replaced.set(blocks_module, "_open", lambda storage, path, size=None: storage.open_input(path, size))
             for owner, name, value in replacements():
                 replaced.set(owner, name, value)
             for module, name, make in _KEPT:
@@ -363,7 +356,7 @@ class _Output(pa.PythonFile):  # type: ignore[misc]
         is_open = not self.closed
         super().close()
         if is_open and self._noted:
-            local_sync_module.note(self._name)
+            local_store_module.note(self._name)
 
 
 def _noted_file(kernel: Kernel) -> Any:
