@@ -1,6 +1,6 @@
 """Plans, results and steps that rollback, savepoints and restore share.
 
-All of them are values: a plan is compared with the table before it is executed.
+Plans and results are values. A plan is compared with the table before it is executed.
 
 Refuses to make file slices from before a downgrade to version 6 the newest ones again.
 

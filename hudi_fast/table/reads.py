@@ -379,7 +379,7 @@ class TableReads:
 
     def _state(self, as_of: Moment | None, query_type: SnapshotType) -> TableState:
         from hudi_fast.config.moments import normalise_instant, timeline_zone
-        from hudi_fast.reading.read import state_for_query
+        from hudi_fast.reading.time_travel import state_for_query
 
         if query_type not in ("snapshot", "read_optimized"):
             raise ConfigError(

@@ -9,8 +9,8 @@ import pytest
 
 from hudi_fast.errors import HudiWarning, TableNotFoundError
 from hudi_fast.metadata_table.state import MetadataLister, metadata_of, open_state
-from hudi_fast.reading.read import state_for_query
 from hudi_fast.reading.scan import plan_scan, scan_table
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.slices import latest_slices

@@ -11,9 +11,9 @@ import pytest
 
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.metadata_table.state import metadata_of
-from hudi_fast.reading.read import state_for_query
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.slice_reader import read_slice
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState
 from tests.support.golden import Golden

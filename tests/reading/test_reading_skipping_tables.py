@@ -21,9 +21,9 @@ from hudi_fast.errors import HudiWarning
 from hudi_fast.expressions.arrow_filters import parse_filter
 from hudi_fast.metadata_table.keys import partition_stats_key
 from hudi_fast.metadata_table.read import scan
-from hudi_fast.reading.read import state_for_query
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.skipping.keys import secondary_of
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from tests.services.planted import metadata, plant
 from tests.support.examples import examples

@@ -28,10 +28,10 @@ from hudi_fast.formats.varlen import gather, single_chunk
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.merging.rules import RECORD_KEY, stored_key_config
 from hudi_fast.reading.incremental.cdc_units import images
-from hudi_fast.reading.read import state_for_query
 from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery, check_filter, expression_of, in_threads, plan_scan
 from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import told_while_read
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE

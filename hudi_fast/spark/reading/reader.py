@@ -29,9 +29,9 @@ from hudi_fast.reading.incremental.query import (
     plan_incremental,
     plan_view,
 )
-from hudi_fast.reading.read import state_for_query
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, narrowed, plan_scan, readable_schema
 from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.arrow import names_are_exact, numbers_of, parallelism, spark_schema
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.scan import scan_slices

@@ -63,9 +63,9 @@ from hudi_fast.expressions.conditions import And, Anything, Column, Compare, Con
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, CdcPlan, plan_cdc, read_changes
 from hudi_fast.reading.incremental.commit_range import FIRST, BatchLimits, StreamOffset, StreamQuery
 from hudi_fast.reading.incremental.query import incremental_view, plan_view
-from hudi_fast.reading.read import state_for_query
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, readable_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.arrow import arrow_types, as_spark, spark_schema
 from hudi_fast.spark.writing.columns import pack_bins
 from hudi_fast.storage.base import Storage

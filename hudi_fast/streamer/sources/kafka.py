@@ -28,6 +28,7 @@ import re
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from operator import attrgetter
 from typing import Any
 
 from hudi_fast.errors import ConfigError, SourceError, UnsupportedFeatureError
@@ -95,6 +96,9 @@ def shared_out(first: Mapping[int, int], last: Mapping[int, int], limit: int) ->
 
 
 _MAX_MESSAGES = 5_000_000
+_PLACE = attrgetter("partition", "offset")
+"""The order of a turn's messages. Brokers answer in any order of partitions, from which columns without a schema would
+take theirs."""
 _TURN_BYTES = 24 << 20
 _AHEAD = {"queued.max.messages.kbytes": 16_384, "fetch.queue.backoff.ms": 20}
 """What the client fetches ahead, and its pause when that is full: by default four times as much, and a second."""
@@ -354,10 +358,10 @@ class KafkaSource:
                         size += len(value)
                         found.append(Message(one, offset, message.timestamp()[1], message.key(), value))
                 if size >= _TURN_BYTES:
-                    yield found
+                    yield sorted(found, key=_PLACE)
                     found, size, deadline = [], 0, time.monotonic() + _SILENT_SECONDS
             if found:
-                yield found
+                yield sorted(found, key=_PLACE)
         except self._kafka.KafkaException as error:
             raise self._unreachable(error) from error
         finally:
