@@ -75,6 +75,15 @@ def test_messages_without_a_value_are_left_out(kafka, topic, tmp_path):
     assert feed(kafka, topic, tmp_path / "t").position == f"{topic},0:6,1:0,2:0"
 
 
+def test_columns_without_a_schema_do_not_follow_the_order_of_a_brokers_answers(kafka, topic, tmp_path):
+    for number, partition in enumerate([2, 0, 1]):
+        kafka.send(topic, [message(number, **{f"of_{partition}": 1.5})], partition)
+    for turn in range(3):
+        feed(kafka, topic, tmp_path / str(turn))
+        names = hf.read(tmp_path / str(turn)).column_names
+        assert [name for name in names if name.startswith("of_")] == ["of_0", "of_1", "of_2"]
+
+
 def test_partitions_that_are_added_are_read_from_their_first_message(kafka, tmp_path):
     from confluent_kafka.admin import AdminClient, NewPartitions
 
