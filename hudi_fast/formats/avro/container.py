@@ -145,7 +145,7 @@ def _text(value: str) -> bytes:
     return _long(len(data)) + data
 
 
-def _counted(value: bytes) -> bytes:
+def _bytes(value: bytes) -> bytes:
     return _long(len(value)) + value
 
 
@@ -164,7 +164,7 @@ _PRIMITIVES: Mapping[Any, Writer] = {
     "int": _long,
     "long": _long,
     "string": _text,
-    "bytes": _counted,
+    "bytes": _bytes,
     "boolean": _boolean,
     "float": struct.Struct("<f").pack,
     "double": struct.Struct("<d").pack,
@@ -349,7 +349,3 @@ def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
     if not 0 <= size <= len(data) - at:
         raise ValueError(f"{size} bytes begin at byte {at}, where {len(data) - at} are left")
     return data[at : at + size], at + size
-
-
-def _bytes(value: bytes) -> bytes:
-    return zigzag(len(value)) + value
