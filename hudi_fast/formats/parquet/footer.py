@@ -127,8 +127,7 @@ _TAIL = 8
 _FIRST_READ = 64 << 10
 
 _SCHEMA, _GROUPS, _KEYS, _ENCRYPTION, _SIGNING = 2, 4, 5, 8, 9
-_GROUP_COLUMNS, _GROUP_ROWS = 1, 3
-_CHUNK_META_DATA = 3
+_GROUP_ROWS = 3
 _FOREIGN = frozenset({1, 8, 9})
 """Fields that only chunks in another file and encrypted chunks have."""
 
@@ -268,8 +267,8 @@ def _decoded_group(reader: ThriftReader, end: int) -> RowGroup:
         chunks.extend(elements(inner, lambda one: _chunk(one, end)))
         return b""
 
-    fields = fields_of(reader, {_GROUP_COLUMNS: (LIST, read_chunks)})
-    reader.require(_GROUP_COLUMNS, fields)
+    fields = fields_of(reader, {_COLUMNS: (LIST, read_chunks)})
+    reader.require(_COLUMNS, fields)
     reader.require(_GROUP_ROWS, fields)
     return RowGroup(0, integer_of(fields, _GROUP_ROWS), tuple(chunks), fields)
 
@@ -281,10 +280,10 @@ def _chunk(reader: ThriftReader, end: int) -> ColumnChunk:
         found.update(fields_of(inner, {_PATH: (LIST, lambda path: path.copy(LIST))}))
         return b""
 
-    fields = fields_of(reader, {_CHUNK_META_DATA: (STRUCT, read_metadata)})
-    if _CHUNK_META_DATA not in fields and _FOREIGN & fields.keys():
+    fields = fields_of(reader, {_META_DATA: (STRUCT, read_metadata)})
+    if _META_DATA not in fields and _FOREIGN & fields.keys():
         return ColumnChunk("", 0, 0, 0, fields, found)
-    reader.require(_CHUNK_META_DATA, fields)
+    reader.require(_META_DATA, fields)
     for number in (_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE):
         reader.require(number, found)
     first = [integer_of(found, number) for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE) if number in found]

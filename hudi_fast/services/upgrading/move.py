@@ -138,7 +138,7 @@ def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
     Returns:
         Number of deleted files.
     """
-    names = [one.path for one in storage.list_dir(folder) if not one.is_dir and _is_instant_file(one, layout)]
+    names = [one.path for one in storage.list_dir(folder) if _is_instant(one, layout)]
     storage.delete_files(names)
     return len(names)
 
@@ -149,10 +149,6 @@ def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
 def _rank(instant: Instant) -> int:
     """Pending files before completed ones, and completed writes last: after a crash the copy shows what is missing."""
     return instant.is_completed + (instant.is_completed and instant.action in WRITE_ACTIONS)
-
-
-def _is_instant_file(entry: FileStat, layout: int) -> bool:
-    return parse_instant_file(entry.name, layout) is not None
 
 
 def _files(storage: Storage, folder: str, config: TableConfig) -> Iterator[_File]:
