@@ -7,7 +7,7 @@ needs is imported when one is opened: a read needs none.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
 
 if TYPE_CHECKING:
+    from hudi_fast.view.table_state import TableState
     from hudi_fast.writing.session import TableSession
     from hudi_fast.writing.settings import Settings
 
@@ -45,7 +46,15 @@ def open_storage(spark: Any, path: str | os.PathLike[str], storage_options: Mapp
     return storage_of(spark, path)
 
 
-def open_session(storage: Storage, settings: Settings, spark: Any = None, small_on_driver: bool = True) -> TableSession:
+def open_session(
+    storage: Storage,
+    settings: Settings,
+    spark: Any = None,
+    *,
+    small_on_driver: bool = True,
+    guard: Callable[[TableState], None] | None = None,
+    undoes: bool = False,
+) -> TableSession:
     """The session of one call. It reads nothing until its state is used.
 
     Args:
@@ -53,12 +62,15 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
         settings: options of the call.
         spark: a Spark session whose tasks execute the work; None for threads of this process.
         small_on_driver: whether Spark's driver executes units that read less than ``hudi_fast.driver.max.bytes``.
+        guard: gives a write up; see :class:`hudi_fast.writing.session.Call`.
+        undoes: whether the call undoes commits.
     """
-    from hudi_fast.writing.session import TableSession
+    from hudi_fast.writing.session import Call, TableSession
     from hudi_fast.writing.threads import ThreadBackend
 
     if spark is None:
-        return TableSession(storage, settings, ThreadBackend(settings.write.engine.threads, storage.is_local))
+        threads = ThreadBackend(settings.write.engine.threads, storage.is_local)
+        return TableSession(Call(storage, settings, threads, guard=guard, undoes=undoes))
     from hudi_fast.spark.backend import SparkBackend
     from hudi_fast.spark.session import sync_defaults
 
@@ -68,4 +80,4 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
     )
     if settings.sync.catalogs:
         settings = replace(settings, sync=sync_defaults(spark, settings.sync))
-    return TableSession(storage, settings, backend)
+    return TableSession(Call(storage, settings, backend, guard=guard, undoes=undoes))

@@ -20,6 +20,7 @@ from hudi_fast.reading.scan import plan_scan
 from hudi_fast.services.clean_plan import schedule_clean
 from hudi_fast.services.clustering.cluster_plan import schedule_clustering
 from hudi_fast.services.compact_plan import plan_compaction
+from hudi_fast.sessions import open_session
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import (
     CommitMetadata,
@@ -31,7 +32,6 @@ from hudi_fast.view.table_state import commits_newest_first
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
-from hudi_fast.writing.threads import ThreadBackend
 
 __all__ = ["QUERIES", "SERVICES", "SPARK", "WRITES"]
 
@@ -230,7 +230,7 @@ def _spark(path: str, filter_: str | None, where: str | None) -> Call:
 
 
 def _session(path: str, options: Mapping[str, Any]) -> TableSession:
-    return TableSession(Storage(path), Settings.from_options(options), ThreadBackend())
+    return open_session(Storage(path), Settings.from_options(options))
 
 
 def _touched(size: TableSize) -> list[str]:

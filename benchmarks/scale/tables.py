@@ -27,6 +27,7 @@ import pyarrow as pa
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
 from hudi_fast.formats.parquet.column_ranges import ColumnRange, ColumnRanges
+from hudi_fast.sessions import open_session
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.file_names import base_file_name, log_file_name
@@ -36,9 +37,7 @@ from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.markers import ensure_partition_marker
 from hudi_fast.writing.prepare import prepare_rows
-from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
-from hudi_fast.writing.threads import ThreadBackend
 from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 
 __all__ = ["OPTIONS", "TableSize", "add_logs", "make_table", "partition_name", "rows_of"]
@@ -132,7 +131,7 @@ def add_logs(path: str | os.PathLike[str], size: TableSize, partitions: Sequence
 
 
 def _write(path: str | os.PathLike[str], options: Mapping[str, Any], engine: LinkingEngine | LoggingEngine) -> None:
-    session = TableSession(Storage(path), Settings.for_write(options), ThreadBackend())
+    session = open_session(Storage(path), Settings.for_write(options))
     with session.keeping_turn():
         run_write(session, engine, "append")
 

@@ -86,7 +86,7 @@ from hudi_fast.writing.open_table import (
     table_exists,
 )
 from hudi_fast.writing.output_file import META_COLUMNS, KeyFooter, OutputFile, new_meta_columns, writer_schema
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.table_schema import schema_metadata
 from hudi_fast.writing.transaction import begin, publish
@@ -294,7 +294,7 @@ def _run(
     try:
         with staged(place, plan.write.lock) as made:
             create_table_layout(made, plan.properties, int(plan.properties["hoodie.timeline.layout.version"]))
-            session = TableSession(made, settings, backend, private=True)
+            session = TableSession(Call(made, settings, backend, is_private=True))
             if plan.skeletons:
                 instant, kept = METADATA_BOOTSTRAP_INSTANT, _keep(session, plan)
                 rows = sum(stat.num_inserts for stat in kept)

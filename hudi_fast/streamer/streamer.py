@@ -314,8 +314,8 @@ class Streamer:
             )
         write = self._write.write
         noted = replace(write, extra_metadata={**write.extra_metadata, **metadata})
-        session = open_session(self._storage, replace(self._write, write=noted), self._spark)
-        session.guard = partial(_require_position, found, settings.name)
+        guard = partial(_require_position, found, settings.name)
+        session = open_session(self._storage, replace(self._write, write=noted), self._spark, guard=guard)
         left_out = 0 if self._errors is None else self._errors.write()
         if left_out:
             note("streaming", logging.INFO, "%d messages are in the error table", left_out, table=self._storage.uri)

@@ -92,11 +92,11 @@ class ServiceCalls:
         super().__init_subclass__()
         tells_failures(cls)
 
-    def _session(self, options: Options | None = None, spark: Any = None) -> TableSession:
+    def _session(self, options: Options | None = None, spark: Any = None, undoes: bool = False) -> TableSession:
         """The session of a call: on Spark if a Spark session is given, else in this process."""
         settings = Settings.from_options(options, self._merger)
         settings.check_storage(self._storage)
-        return open_session(self._storage, settings, spark, small_on_driver=False)
+        return open_session(self._storage, settings, spark, small_on_driver=False, undoes=undoes)
 
 
 class RecoveryServices(ServiceCalls):
@@ -237,9 +237,7 @@ class RecoveryServices(ServiceCalls):
 
     def _undoing_session(self, options: Options | None, spark: Any = None) -> TableSession:
         """A session that opens tables whose writes have lost their bodies."""
-        session = self._session(options, spark)
-        session.may_lack_bodies = True
-        return session
+        return self._session(options, spark, undoes=True)
 
     # ---- Checking and repairing
 

@@ -411,7 +411,7 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
         return _overwrite_in_place(session, engine, target, started)
     try:
         try:
-            private = TableSession(staged, session.settings, session.backend, private=True)
+            private = TableSession(replace(session.call, storage=staged, is_private=True, guard=None))
             result = _write(private, engine, started, new=replace(target, storage=staged, exists=False))
         except (OSError, CommitStateUnknownError, PostCommitError) as error:  # the staged table is deleted in any case
             raise CommitError(

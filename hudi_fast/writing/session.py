@@ -1,9 +1,9 @@
-"""One call on one table: the storage, settings, lock, clock, backend and table state that its steps share.
+"""One call on one table: what it asks for, and the lock, clock and table state that its steps share.
 
 ::
 
-    TableSession ─► locked()   the table's lock ─► the state under it ─► times from the clock
-                    state      opened once; opened again after the lock was released, or after a change
+    Call ─► TableSession ─► locked()   the table's lock ─► the state under it ─► times from the clock
+    never changes           state      opened once; opened again after the lock was released, or after a change
 
 Only the holder of the table's lock changes the timeline. A state that was opened under the lock therefore stays valid
 until the lock is released or this call changes the table.
@@ -19,7 +19,7 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
@@ -39,43 +39,69 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["TableSession", "keep_state", "last_state"]
+__all__ = ["Call", "TableSession", "keep_state", "last_state"]
 
 _DERIVABLE = ("commit", "deltacommit", "clean")
 """Actions that add or delete files and end no file group."""
 
 
-class TableSession:
-    """One call on one table. Not thread-safe: a call in another thread has a session of its own.
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a call asks for. It never changes; a call that asks for something else is another one.
 
-    Args:
+    Attributes:
         storage: the table's storage; the table need not exist yet.
         settings: options of the call.
         backend: executes the work.
-        private: whether no other process knows the table, so that no lock is taken.
+        is_private: whether no other process knows the table, so that no lock is taken.
+        guard: called with the table before a write evaluates its rows, and where several may write, again before its
+            commit, under the lock. It raises to give the write up.
+        undoes: whether the call undoes commits, so that completed writes may lack their bodies.
     """
 
-    def __init__(self, storage: Storage, settings: Settings, backend: Backend, private: bool = False) -> None:
-        self.storage = storage if settings.write.engine.syncs_files else storage.without_sync()
-        self.settings = settings
-        self.backend = backend
-        self.is_private = private
-        self._held: HeldLock | None = None
+    storage: Storage
+    settings: Settings
+    backend: Backend
+    is_private: bool = False
+    guard: Callable[[TableState], None] | None = None
+    undoes: bool = False
+
+
+@dataclass(slots=True)
+class _Section:
+    """A time for which the table's lock is held.
+
+    Attributes:
+        held: the lock.
+        is_recovered: whether failed writes were rolled back in it.
+        unlocked_work: executed once the lock is released.
+    """
+
+    held: HeldLock
+    is_recovered: bool = False
+    unlocked_work: list[Callable[[], None]] = field(default_factory=list)
+
+
+class TableSession:
+    """The table during one call. Not thread-safe: a call in another thread has a session of its own.
+
+    Args:
+        call: what the call asks for.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.settings = call.settings
+        self.backend = call.backend
+        self.storage = call.storage if call.settings.write.engine.syncs_files else call.storage.without_sync()
+        self._section: _Section | None = None
         self._state: TableState | None = None
         self._known: TableState | None = None
         self._clock: InstantClock | None = None
         self._clock_lock: HeldLock | None = None
         self._kept: contextlib.ExitStack | None = None
         self._waits = True
-        self._unlocked_work: list[Callable[[], None]] = []
         self._listeners: tuple[Listener, ...] | None = None
-        self.may_lack_bodies = False
-        """Whether completed writes may lack their bodies: this call is about to undo them."""
-        self.is_recovered = False
-        """Whether failed writes were rolled back since the lock was acquired."""
-        self.guard: Callable[[TableState], None] | None = None
-        """Called with the table before a write evaluates its rows, and where several may write, again before its
-        commit, under the lock. It raises to give the write up."""
 
     # ---- state
 
@@ -88,9 +114,9 @@ class TableSession:
             CorruptTableError: its configuration or timeline is damaged.
         """
         if self._state is None:
-            known = None if self.is_private else last_state(self.storage)
+            known = None if self.call.is_private else last_state(self.storage)
             commits = None if self._known is None else self._known.commits
-            self._state = open_state(self.storage, None, True, known, self.may_lack_bodies, commits)
+            self._state = open_state(self.storage, None, True, known, self.call.undoes, commits)
         return self._state
 
     @property
@@ -105,7 +131,7 @@ class TableSession:
 
     def latest(self) -> TableState:
         """The state; opened again unless the lock is held, which keeps it up to date."""
-        if self._held is None:
+        if self._section is None:
             self.changed()
         return self.state
 
@@ -149,21 +175,21 @@ class TableSession:
 
     def with_write(self, options: WriteOptions) -> TableSession:
         """A session for a write with other options, on the same state; outside the sections of the lock."""
-        other = TableSession(self.storage, replace(self.settings, write=options), self.backend)
+        other = TableSession(replace(self.call, settings=replace(self.settings, write=options), guard=None))
         other._state = self._state
         return other
 
     def ask_guard(self) -> None:
-        """Let :attr:`guard` give the write up."""
-        if self.guard is not None:
-            self.guard(self.state)
+        """Let the guard of the call give the write up."""
+        if self.call.guard is not None:
+            self.call.guard(self.state)
 
     # ---- events
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Listeners that the options, the backend and the application ask for."""
-        if self.is_private:  # its phases belong to the call that created it
+        if self.call.is_private:  # its phases belong to the call that created it
             return ()
         if self._listeners is None:
             found = self.backend.listeners
@@ -183,7 +209,17 @@ class TableSession:
     @property
     def holds_lock(self) -> bool:
         """Whether the table's lock is held."""
-        return self._held is not None
+        return self._section is not None
+
+    @property
+    def is_recovered(self) -> bool:
+        """Whether failed writes were rolled back since the lock was acquired."""
+        return self._section is not None and self._section.is_recovered
+
+    def recovered(self) -> None:
+        """Note that failed writes were rolled back; the lock is held."""
+        if self._section is not None:
+            self._section.is_recovered = True
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[TableState]:
@@ -228,9 +264,10 @@ class TableSession:
         state = self.state
         if self._clock is None:
             self._clock = InstantClock(state.config.timezone, self.settings.write.failed_writes.clock_skew_ms)
-        if self._held is not None and self._held is not self._clock_lock:
-            self._clock.under(self._held, state.timeline.newest_time)
-            self._clock_lock = self._held
+        held = None if self._section is None else self._section.held
+        if held is not None and held is not self._clock_lock:
+            self._clock.under(held, state.timeline.newest_time)
+            self._clock_lock = held
         return self._clock
 
     def next_time(self) -> str:
@@ -247,13 +284,13 @@ class TableSession:
         Raises:
             LockError: it was lost, or is about to expire.
         """
-        if self._held is not None:
-            self._held.require()
+        if self._section is not None:
+            self._section.held.require()
 
     @property
     def excludes_others(self) -> bool:
         """Whether the held lock excludes all writers that follow the rules of the storage."""
-        return self._held is None or self._held.is_exclusive
+        return self._section is None or self._section.held.is_exclusive
 
     def take_lock_again(self) -> None:
         """Acquire the table's lock again after it was lost within a section.
@@ -261,10 +298,10 @@ class TableSession:
         Raises:
             LockError: it cannot be acquired.
         """
-        if self._held is not None:
-            self._held.take_again()
+        if self._section is not None:
+            self._section.held.take_again()
+            self._section.is_recovered = False
         self._clock_lock = None  # later times are after the times of writers that held the lock meanwhile
-        self.is_recovered = False
         self.changed()
 
     @contextlib.contextmanager
@@ -311,30 +348,31 @@ class TableSession:
     @contextlib.contextmanager
     def section(self) -> Iterator[None]:
         """Hold the table's lock for the block without opening the state; see :meth:`locked`."""
-        if self._held is not None:
+        if self._section is not None:
             yield
             return
         with contextlib.ExitStack() as stack:
-            if self.is_private:
-                self._held = HeldLock()
+            if self.call.is_private:
+                section = _Section(HeldLock())
             else:
                 with phase("lock", "locking", self.storage.uri):
-                    self._held = stack.enter_context(table_lock(self.storage, self.settings.write.lock))
+                    section = _Section(stack.enter_context(table_lock(self.storage, self.settings.write.lock)))
                 self.changed()
-            self.is_recovered = False
-            self._unlocked_work = []
+            self._section = section
             try:
                 yield
-                if self._state is not None and not self.is_private:
+                if self._state is not None and not self.call.is_private:
                     keep_state(self._state)
             finally:
-                self._held = None
-        for work in self._unlocked_work:
+                self._section = None
+        for work in section.unlocked_work:
             work()
 
     def once_unlocked(self, work: Callable[[], None]) -> None:
-        """Execute work after this section has ended well and the lock is released. It may lock again."""
-        self._unlocked_work.append(work)
+        """Execute work after the current section has ended well and the lock is released. It may lock again."""
+        if self._section is None:
+            raise RuntimeError("The table's lock is not held: call once_unlocked within locked().")
+        self._section.unlocked_work.append(work)
 
 
 # ---- the last states of the tables that this process writes to

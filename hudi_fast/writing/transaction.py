@@ -151,7 +151,7 @@ def recover(session: TableSession, failed: FailedWrites | None = None) -> TableS
     if failed.clustering_minutes is not None:
         roll_back_expired(session, failed.clustering_minutes)
     delete_leftover_markers(session.storage, {instant.requested for instant in session.timeline.pending()})
-    session.is_recovered = True
+    session.recovered()
     return session.state
 
 

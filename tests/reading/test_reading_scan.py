@@ -24,7 +24,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view import slices as slices_module
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.writing.draft import draft_plan
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.threads import ThreadBackend
 from tests.support.instrumented_storage import RecordingStorage
@@ -147,7 +147,7 @@ def test_the_schema_of_a_query_is_that_of_its_plan(table: Path) -> None:
 
 def test_the_draft_of_a_write_looks_at_a_few_files(table: Path, counts: Counter[str]) -> None:
     storage = RecordingStorage(table)
-    session = TableSession(storage, Settings.for_write(SIZE.options()), ThreadBackend(1))
+    session = TableSession(Call(storage, Settings.for_write(SIZE.options()), ThreadBackend(1)))
     state = session.state
     counts.clear()
     draft_plan(state, session.settings.write, hf.HudiTable.open(table).schema)

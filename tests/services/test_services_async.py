@@ -23,7 +23,7 @@ from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.threads import ThreadBackend, delete_in_threads
 from tests.support.metadata_checks import assert_metadata_true
@@ -218,7 +218,7 @@ def test_a_table_that_others_are_writing_all_the_time_is_served_later(tmp_path: 
         | {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.clean.automatic": "true"}
     )
     with machine_lock(storage, 0):
-        session = TableSession(storage, settings, ThreadBackend(1))
+        session = TableSession(Call(storage, settings, ThreadBackend(1)))
         write_with_services(session, lambda: WriteResult("20240101000000000", "upsert", 0, 0, 0, 0, 0, 0.0, "", ""))
     assert all(one.action == "deltacommit" for one in load_state(storage).timeline.instants)
 

@@ -19,13 +19,14 @@ from hudi_fast.spark_api.streaming.exactly_once import (
     find_checkpoint,
     is_written,
     noting,
+    unless_written,
     write_exactly_once,
 )
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instants import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.threads import ThreadBackend
 from tests.support.interleaving import OCC, InterleavedEngine
@@ -39,9 +40,14 @@ def found(path, identifier="default_single_writer", after=None):
     return find_checkpoint(storage, config, load_timeline(storage, config), identifier, after)
 
 
+def session_for(batch, path, given):
+    settings = noting(Settings.from_options(given), batch)
+    return TableSession(Call(Storage(path), settings, ThreadBackend(1), guard=unless_written(batch)))
+
+
 def put(path, numbers, batch, query=None, settings=None, mode="append", name="default_single_writer", **known):
     which = Batch(name, batch, query, **known)
-    session = TableSession(Storage(path), noting(Settings.from_options(settings or options()), which), ThreadBackend(1))
+    session = session_for(which, path, settings or options())
     return write_exactly_once(session, LocalEngine(plain_rows(numbers, ts=batch)), mode, which)
 
 
@@ -123,8 +129,7 @@ def test_a_batch_that_two_processes_write_at_the_same_time_is_there_once(tmp_pat
     put(path, range(3), 0, settings=given)
 
     def write(engine):
-        session = TableSession(Storage(path), noting(Settings.from_options(given), batch), ThreadBackend(1))
-        return write_exactly_once(session, engine, "append", batch)
+        return write_exactly_once(session_for(batch, path, given), engine, "append", batch)
 
     rows, others = plain_rows(range(3, 7), ts=1), []
     assert write(InterleavedEngine(rows, lambda: others.append(write(LocalEngine(rows))))) is None

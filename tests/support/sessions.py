@@ -17,7 +17,7 @@ from hudi_fast.writing.backend import Backend, Engine
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.rollback import RolledBack, roll_back
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.threads import ThreadBackend
 
@@ -27,7 +27,7 @@ def session_of(
 ) -> TableSession:
     """The session of a call on a table, in threads unless another backend is given."""
     storage = place if isinstance(place, Storage) else Storage(place)
-    return TableSession(storage, Settings.from_options(options), backend or ThreadBackend(1))
+    return TableSession(Call(storage, Settings.from_options(options), backend or ThreadBackend(1)))
 
 
 @contextmanager

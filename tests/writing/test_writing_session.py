@@ -14,7 +14,7 @@ from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.flow import run_write
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.threads import ThreadBackend
 from tests.support.instrumented_storage import RecordingStorage
@@ -32,7 +32,7 @@ def write(session: TableSession, rows: Any) -> hf.WriteResult:
 
 
 def session_on(storage: Storage, settings: dict[str, Any]) -> TableSession:
-    return TableSession(storage, Settings.for_write(settings), ThreadBackend(1))
+    return TableSession(Call(storage, Settings.for_write(settings), ThreadBackend(1)))
 
 
 def test_a_small_upsert_with_its_clean_opens_the_table_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ from hudi_fast.view.lost_files import moved_away
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending
 from hudi_fast.writing.rollback_plan import FailedWrites
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.transaction import recover
 
@@ -180,7 +180,7 @@ def _prepare(session: TableSession, version: int) -> None:
     if not config.is_mor or config.version == version or not needs_compaction(config.version, version):
         return
     state = opened(storage)
-    neutral = TableSession(storage, _neutral(state, session.settings), session.backend)
+    neutral = TableSession(Call(storage, _neutral(state, session.settings), session.backend))
     if state.timeline.pending_compactions:
         run_pending_compactions(neutral)
     if state.timeline.pending_log_compactions:

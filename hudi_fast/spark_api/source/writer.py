@@ -30,7 +30,14 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.sessions import open_session
 from hudi_fast.spark.arrow import checked_arrow_types
-from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, with_output_mode, write_exactly_once
+from hudi_fast.spark_api.streaming.exactly_once import (
+    Batch,
+    is_written,
+    noting,
+    unless_written,
+    with_output_mode,
+    write_exactly_once,
+)
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
@@ -149,16 +156,13 @@ class _Spool:
 
     def _write(self, engine: LocalEngine, batch: int | None) -> WriteResult | None:
         which = None if batch is None else Batch(self._sink.identifier, batch)
-        session = open_session(self._storage, self._settings if which is None else noting(self._settings, which))
-        if which is not None and is_written(self._storage, which):
+        if which is None:
+            session = open_session(self._storage, self._settings)
+            return write_with_services(session, lambda: run_write(session, engine, self._mode))
+        if is_written(self._storage, which):
             return None
-
-        def write() -> WriteResult | None:
-            if which is None:
-                return run_write(session, engine, self._mode)
-            return write_exactly_once(session, engine, self._mode, which)
-
-        return write_with_services(session, write)
+        noted = open_session(self._storage, noting(self._settings, which), guard=unless_written(which))
+        return write_with_services(noted, lambda: write_exactly_once(noted, engine, self._mode, which))
 
     def _refuse(self, size: int) -> None:
         raise UnsupportedFeatureError(

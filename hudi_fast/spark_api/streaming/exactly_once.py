@@ -2,8 +2,8 @@
 
 ::
 
-    session.guard ─► run_write:  before the rows are evaluated, and before the commit: does the table have the batch?
-                                 the commit stores its number
+    unless_written ─► run_write:  before the rows are evaluated, and before the commit: does the table have the batch?
+                                  the commit stores its number
 
 The second check holds the lock of the commit. Of two running writers of one stream (a driver that lost its session may
 still run), the later one therefore finds the batch and gives its write up. A single writer holds the lock from the
@@ -40,7 +40,7 @@ not have.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -72,6 +72,7 @@ __all__ = [
     "is_written",
     "noting",
     "save_mode_of",
+    "unless_written",
     "with_output_mode",
     "write_exactly_once",
 ]
@@ -172,7 +173,7 @@ def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: 
     """Write a batch unless the table has it.
 
     Args:
-        session: the call, with the settings of :func:`noting`.
+        session: the call, with the settings of :func:`noting` and the guard :func:`unless_written`.
         engine: holds the rows.
         mode: save mode.
         batch: the batch.
@@ -182,25 +183,30 @@ def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: 
 
     Raises:
         ConfigError: another query uses the name of the stream.
-        ValueError: the session does not note the batch.
+        ValueError: the session does not note the batch, or has no guard.
         HudiError: as :func:`hudi_fast.writing.flow.run_write`.
     """
-    if noting(session.settings, batch) != session.settings:
-        raise ValueError(f"The commit would not store batch {batch.number}: open the session with noting(...).")
+    if noting(session.settings, batch) != session.settings or session.call.guard is None:
+        raise ValueError(
+            f"The commit would not store batch {batch.number}, or store it twice: open the session with the settings "
+            "of noting(...) and the guard unless_written(...)."
+        )
     if mode == "overwrite" and is_written(session.storage, batch):  # the new table has no history
         return None
+    try:
+        return run_write(session, engine, mode)
+    except _Written:
+        return None
+
+
+def unless_written(batch: Batch) -> Callable[[TableState], None]:
+    """The guard of a call that writes a batch: it gives the write up if the table has the batch."""
 
     def guard(state: TableState) -> None:
         if _is_in(state.storage, state.config, state.timeline, batch):
             raise _Written
 
-    session.guard = guard
-    try:
-        return run_write(session, engine, mode)
-    except _Written:
-        return None
-    finally:
-        session.guard = None
+    return guard
 
 
 def noting(settings: Settings, batch: Batch) -> Settings:

@@ -55,6 +55,7 @@ from hudi_fast.spark_api.streaming.exactly_once import (
     is_written,
     noting,
     save_mode_of,
+    unless_written,
     with_output_mode,
     write_exactly_once,
 )
@@ -62,7 +63,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instants import Timeline, load_timeline
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import Call, TableSession
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["Sink", "sink", "stream_reader", "stream_writer"]
@@ -124,7 +125,7 @@ class Sink:
             )
         spark = df.sparkSession
         batch = Batch(self._stream.identifier, batch_id, _query_of(spark), self._known, self._after)
-        session = open_session(self._storage, noting(self._settings, batch), spark)
+        session = open_session(self._storage, noting(self._settings, batch), spark, guard=unless_written(batch))
         written: list[WriteResult | None] = []
 
         def write() -> WriteResult | None:
@@ -317,7 +318,7 @@ class _Background:
             self._try(backend, lambda session: run_pending_clusterings(session, withdraws=True))
 
     def _try(self, backend: Backend, run: Callable[[TableSession], object]) -> None:
-        session, uri = TableSession(self.storage, self.settings, backend), self.storage.uri
+        session, uri = TableSession(Call(self.storage, self.settings, backend)), self.storage.uri
         try:
             with session.without_waiting():
                 run(session)
