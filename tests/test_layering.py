@@ -70,7 +70,7 @@ def layers() -> list[list[str]]:
     """The lines of the drawing in the document, lowest first."""
     drawing = re.search(r"```\n(.*?)```", DOCUMENT, re.DOTALL)
     assert drawing is not None
-    lines = [re.findall(r"\b(\w+)(?:/|\.py)", line[:41]) for line in drawing[1].splitlines()]
+    lines = [re.findall(r"\b(\w+)(?:/|\.py)", line[:32]) for line in drawing[1].splitlines()]
     return [line for line in reversed(lines) if line]
 
 

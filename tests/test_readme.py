@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast
-from tests.docs.pages import SAID, blocks_of
+from tests.docs.pages import blocks_of, said_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ def scratch(tmp_path, monkeypatch):
 def test_every_block_without_spark_runs_in_the_order_of_the_page(scratch, capsys):
     for code in LOCAL:
         run(code)
-        assert capsys.readouterr().out.splitlines() == SAID.findall(code)
+        assert capsys.readouterr().out.splitlines() == said_of(code)
 
 
 def test_the_blocks_for_spark_run(scratch, spark, capsys):
@@ -39,15 +39,13 @@ def test_the_blocks_for_spark_run(scratch, spark, capsys):
         run(code, spark=spark)
     hudi_fast.accelerate(spark, False)
     lines = capsys.readouterr().out.splitlines()
-    assert (
-        [line for line in lines if line[:1] not in ("+", "|", "")] == SAID.findall("".join(SPARK)) == ["2 driver", "2"]
-    )
+    assert [line for line in lines if line[:1] not in ("+", "|", "")] == said_of("".join(SPARK)) == ["2 driver", "2"]
     assert [line for line in lines if line.startswith("|")] == ["| id|fare|", "|  1|10.5|"]
 
 
 def test_there_are_blocks_of_both_kinds():
     assert (len(LOCAL), len(SPARK)) == (1, 1)
-    assert SAID.findall(LOCAL[0]) == ["1 1", "2", "4 4"]
+    assert said_of(LOCAL[0]) == ["1 1", "2", "4 4"]
 
 
 def test_the_page_is_short():

@@ -18,6 +18,7 @@ has the installs of that page alone (:mod:`tests.docs.fresh_pages`)::
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -29,13 +30,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["SAID", "Block", "blocks_of", "commands_of", "difference", "installs_of", "run_page"]
+__all__ = ["FENCE", "Block", "blocks_of", "commands_of", "difference", "installs_of", "run_page", "said_of"]
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"python": "python", "python spark": "python", "sh": "sh"}
 INSTALL = re.compile(r"^(?:python -m )?pip install (.*)$", re.MULTILINE)
-SAID = re.compile(r"^ *print\(.*\) +# (.*)$", re.MULTILINE)
-"""What a line prints, as its comment says."""
 CHECKOUT = re.compile(r"^\.(?=$|\[)")
 """The project as it is installed in a checkout: ``.``, or ``.[spark]``."""
 
@@ -75,12 +74,23 @@ def commands_of(block: Block) -> str:
     return INSTALL.sub("", block.code).strip()
 
 
+def said_of(code: str) -> list[str]:
+    """What the calls of ``print`` of a Python block print, as comments behind or below them say; top to bottom."""
+    lines = [*code.split("\n"), ""]
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    prints = [one for one in calls if isinstance(one.func, ast.Name) and one.func.id == "print"]
+    ends = sorted({(one.end_lineno or 0, one.end_col_offset or 0) for one in prints})
+    said = [lines[line - 1].encode()[column:].decode().strip() or lines[line].strip() for line, column in ends]
+    return [text.removeprefix("# ") for text in said if text.startswith("# ")]
+
+
 def difference(code: str, printed: str) -> str:
     """What a Python block printed beside what its comments say; empty if they agree, or nothing is said.
 
-    The comment behind ``print(...)`` is the line that it prints. Tables of Spark's ``show()`` are not compared.
+    The comment behind ``print(...)``, or below it, is the line that it prints. Tables of Spark's ``show()`` are not
+    compared.
     """
-    said = SAID.findall(code)
+    said = said_of(code)
     shown = printed.splitlines()
     if ".show(" in code:
         shown = [line for line in shown if line[:1] not in ("", "+", "|")]

@@ -12,10 +12,12 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.options import find_option
 from hudi_fast.streamer.settings import STREAM_KEYS
-from tests.docs.pages import blocks_of, difference
+from tests.docs.pages import FENCE, blocks_of, difference
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")}
+COLUMN, LONG_WORD = 104, 40
+"""Characters that fit on a desktop (``docs/stylesheets/pages.css``), and of a name that a line cannot be broken in."""
 WITH_SPARK = ("migrate", "streaming")
 """Pages of which every block needs a session."""
 NO_OPTIONS = {
@@ -81,6 +83,13 @@ def test_the_blocks_for_spark_run(page, spark, tmp_path, monkeypatch, capsys):
     spark.createDataFrame([(0,)], "number int")  # Spark looks for sources in the session that a thread used last
     run(page, placed, {"spark": spark}, capsys)
     hf.accelerate(spark, False)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_code_fits_the_column_of_a_desktop(page):
+    codes = [code for language, code in FENCE.findall(PAGES[page]) if language != "json"]
+    lines = [line for code in codes for line in code.split("\n")]
+    assert [one for one in lines if len(one) > COLUMN and all(len(word) < LONG_WORD for word in one.split())] == []
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
