@@ -445,7 +445,7 @@ def _check_counts(settings: BucketSettings, stored: BucketCounts, state: TableSt
 
 def _bucket_options(state: TableState) -> str | None:
     """The known options of the bucket index that a table was written with; None for another index."""
-    if has_hashing(state.storage):
+    if state.config.is_mor and has_hashing(state.storage):  # a request, and Hudi hashes so in MERGE_ON_READ only
         return "hoodie.index.type=BUCKET and hoodie.index.bucket.engine=CONSISTENT_HASHING"
     some = list(itertools.islice(_slices(state), _SAMPLED_FILES))
     if some and all(one.file_id.startswith("0000") and bucket_number(one.file_id) is not None for one in some):

@@ -249,6 +249,31 @@ def test_a_stream_of_writes_decodes_each_commit_once(
     assert len(read) == len(set(read))
 
 
+def test_a_small_upsert_lists_few_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[str] = []
+    original = Storage.list_dir
+
+    def noted(self: Storage, path: str, *given: Any, **more: Any) -> Any:
+        listed.append(self.fs_path(path).removeprefix(f"{tmp_path}/"))
+        return original(self, path, *given, **more)
+
+    for ts in range(3):
+        upsert(tmp_path, range(8), ts)
+    monkeypatch.setattr(Storage, "list_dir", noted)
+    upsert(tmp_path, range(8), 3)
+    (instant,) = [path for path in set(listed) if path.startswith(".hoodie/.temp/")]
+    expected = [
+        ".hoodie/.temp",  # markers of failed writes
+        instant,  # its own markers
+        ".hoodie/metadata/.hoodie/timeline",
+        ".hoodie/metadata/column_stats",
+        ".hoodie/metadata/files",
+        ".hoodie/metadata/partition_stats",
+        ".hoodie/timeline",
+    ]
+    assert Counter(listed) == Counter(expected)
+
+
 @pytest.mark.slow
 def test_blocks_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_CACHED_BYTES", 0)
