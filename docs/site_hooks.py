@@ -5,6 +5,7 @@
 - The tables of measured times get charts (``site_charts.py``).
 - The page on the command line gets the help text of every command.
 - Sphinx roles in docstrings become code: the site has no Sphinx.
+- Classes of ``hudi_fast.values.dataclass`` are shown as dataclasses.
 - ``llms.txt`` lists the pages with their first sentences, and ``llms-full.txt`` has their text, for language models
   (https://llmstxt.org).
 """
@@ -22,7 +23,7 @@ import griffe
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path, outside of any package
 from site_charts import with_charts
 
-__all__ = ["PlainRoles", "on_nav", "on_page_markdown", "on_post_build"]
+__all__ = ["Dataclasses", "PlainRoles", "on_nav", "on_page_markdown", "on_post_build"]
 
 SPARK_FENCE = re.compile(r"^```python spark$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()(?P<path>(?:\.\./)+[^)#:\s]+)")
@@ -101,3 +102,12 @@ class PlainRoles(griffe.Extension):
         """Rewrite the docstring of one object."""
         if obj.docstring is not None:
             obj.docstring.value = ROLE.sub(r"`\g<target>`", obj.docstring.value)
+
+
+class Dataclasses(griffe.Extension):
+    """Shows classes of ``hudi_fast.values.dataclass`` as dataclasses, with their arguments."""
+
+    def on_alias_instance(self, *, alias: griffe.Alias, **_: Any) -> None:
+        """Let an import of the decorator name that of the standard library."""
+        if alias.target_path == "hudi_fast.values.dataclass":
+            alias.target_path = "dataclasses.dataclass"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from hudi_fast.config.option_names import ROW_FORMATS
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.column_limits import fitting_slices, in_fitting_chunks
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 
 __all__ = ["RowStream", "is_from_spark", "read_rows", "row_stream", "to_arrow_table"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.config.accepted_options import ACCEPTED_PREFIXES
@@ -14,6 +14,7 @@ from hudi_fast.errors import ConfigError, HudiError
 from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.inline import check_inline
 from hudi_fast.sql_text.coverage import coverage_of
+from hudi_fast.values import dataclass
 from hudi_fast.writing.settings import Settings
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
 from functools import cache
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from hudi_fast.errors import HudiWarning
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Completed",

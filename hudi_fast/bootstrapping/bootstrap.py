@@ -34,7 +34,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -68,6 +68,7 @@ from hudi_fast.storage.failures import telling_failures
 from hudi_fast.storage.local_store import folders_beside
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instants import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT, load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import folder_values, open_source
 from hudi_fast.view.bootstrap_index import SourceFile, write_bootstrap_index
 from hudi_fast.view.file_names import require_own_files

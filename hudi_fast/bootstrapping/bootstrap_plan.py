@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +42,7 @@ from hudi_fast.schema.evolution import schema_changes
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import folder_values
 from hudi_fast.view.bootstrap_index import SourceFile
 

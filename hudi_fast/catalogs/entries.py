@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState, table_avro
 
 __all__ = [

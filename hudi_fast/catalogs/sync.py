@@ -18,7 +18,7 @@ Sources: ``HiveSyncTool``, ``HoodieSyncClient#getPartitionEvents`` (Apache Hudi 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from hudi_fast.catalogs.entries import (
@@ -36,6 +36,7 @@ from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.errors import CatalogError, ConfigError, UnsupportedFeatureError
 from hudi_fast.hive.client import HiveClient, metastore_addresses, metastore_tls
 from hudi_fast.timeline.instants import Instant
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState, read_commit
 
 __all__ = ["EXTRACTORS", "SyncedTable", "default_extractor", "open_catalog", "partition_values", "sync_table"]

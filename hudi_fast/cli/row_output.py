@@ -12,12 +12,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hudi_fast.cli.shared import json_option
+from hudi_fast.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

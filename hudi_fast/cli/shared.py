@@ -8,12 +8,14 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from hudi_fast.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

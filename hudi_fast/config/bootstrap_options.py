@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.config.option_fields import (
@@ -21,6 +20,7 @@ from hudi_fast.config.option_fields import (
     options_of,
 )
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "BOOTSTRAP_OPTIONS",

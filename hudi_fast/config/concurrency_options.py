@@ -12,7 +12,7 @@ Options of a write beside failed writes, other writers' clocks and pending clust
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.option_fields import (
     BOTH,
@@ -27,6 +27,7 @@ from hudi_fast.config.option_fields import (
 )
 from hudi_fast.config.rewrite_options import ClusteringOptions
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "FAILED_WRITE_OPTIONS",

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -38,6 +38,7 @@ from hudi_fast.config.table_options import (
 from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError, HudiError
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 
 __all__ = [
     "MachineDefaults",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.config.option_fields import BOTH, Kind, OptionValues, option, options_of
+from hudi_fast.values import dataclass
 
 __all__ = ["ENGINE_OPTIONS", "EngineOptions"]
 
@@ -73,7 +73,7 @@ class EngineOptions(OptionValues):
         "if it does not exist. Default: `TMPDIR`, or the system's folder for temporary files.",
         families=BOTH,
     )
-    merger: Callable[..., Any] | None = option(  # noqa: RUF009 - a function, or None
+    merger: Callable[..., Any] | None = option(
         "hudi_fast.merger",
         Kind.FUNCTION,
         None,

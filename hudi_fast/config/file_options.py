@@ -6,10 +6,10 @@ Sources: ``HoodieStorageConfig``, ``HoodieCompactionConfig``, ``HoodieIndexConfi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from hudi_fast.config.option_fields import Kind, OptionValues, normalise_fields, option, options_of
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "BLOOM_OPTIONS",

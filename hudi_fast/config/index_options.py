@@ -5,13 +5,12 @@ Sources: ``HoodieIndexConfig`` (1.2.0).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hudi_fast.config.option_fields import Kind, OptionValues, normalise_fields, option, options_of
 from hudi_fast.config.option_names import (
     INDEX_TYPES,
     SUPPORTED_INDEX_TYPES,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["INDEX_OPTIONS", "BucketOptions", "IndexOptions"]
 

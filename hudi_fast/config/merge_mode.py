@@ -10,9 +10,10 @@ Sources: HoodieTableConfig.inferMergingConfigs*, SevenToEightUpgradeHandler, Eig
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "BUILT_IN_PAYLOADS",

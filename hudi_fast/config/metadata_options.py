@@ -7,7 +7,7 @@ unless an option drops them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.option_fields import (
     BOTH,
@@ -19,6 +19,7 @@ from hudi_fast.config.option_fields import (
 )
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = ["FIRST_WITH_METADATA", "METADATA_OPTIONS", "MetadataOptions"]
 

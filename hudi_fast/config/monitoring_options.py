@@ -18,11 +18,11 @@ The options of metrics as one frozen value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.config.option_fields import Kind, Option, OptionValues, bound, normalise_fields, option, options_of
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "HOOK_OPTIONS",
@@ -100,7 +100,7 @@ class HookOptions(OptionValues):
     header_text: str = option(
         f"{_C}http.custom.headers", Kind.TEXT, "", "More headers, `name:value;name:value`.", secret=True
     )
-    callback: Any = option(  # noqa: RUF009 - a function, or None
+    callback: Any = option(
         "hudi_fast.commit.callback",
         Kind.FUNCTION,
         None,
@@ -129,7 +129,7 @@ class HookOptions(OptionValues):
         "",
         "Queries with one value after the commit, and that value: `query#value;query#value`.",
     )
-    validator: Any = option(  # noqa: RUF009 - a function, or None
+    validator: Any = option(
         "hudi_fast.precommit.validator",
         Kind.FUNCTION,
         None,

@@ -14,7 +14,7 @@ Source: HoodieTableMetaClient.initializeTable*, release 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX, MergeSettings, translate_merge
 from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES, class_of_key_generator, infer_key_generator
@@ -22,6 +22,7 @@ from hudi_fast.config.properties_file import CHECKSUM_KEY, create_properties, ta
 from hudi_fast.errors import CommitError, ConfigError, HudiError, StorageAccessError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.untrusted import check_relative
+from hudi_fast.values import dataclass
 
 __all__ = ["NewTable", "create_table_layout", "new_table_properties"]
 

@@ -26,10 +26,10 @@ import dataclasses
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "BOTH",

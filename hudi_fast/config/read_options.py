@@ -7,7 +7,7 @@ Data flow: ``{"hoodie.datasource.query.type": ...}`` -> :meth:`ReadOptions.from_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hudi_fast.config.engine_options import EngineOptions
@@ -28,6 +28,7 @@ from hudi_fast.config.option_fields import (
 from hudi_fast.config.option_names import QUERY_TYPES
 from hudi_fast.errors import ConfigError
 from hudi_fast.events import warn
+from hudi_fast.values import dataclass
 
 __all__ = ["EARLIEST", "QUERY_OPTIONS", "ReadOptions", "query_time"]
 
@@ -178,7 +179,7 @@ class ReadOptions:
         "MERGE_ON_READ: match log records to base file rows by position instead of key, if the log stores positions.",
         families=READ,
     )
-    merger: Any = same_option(EngineOptions, "merger")  # noqa: RUF009 - a function, or None
+    merger: Any = same_option(EngineOptions, "merger")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod

@@ -13,10 +13,11 @@ conflict with a pending clustering. Java class names are interpreted by their la
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.option_fields import Kind, OptionValues, normalise_fields, option, options_of, same_option
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.values import dataclass
 
 __all__ = ["CLUSTERING_OPTIONS", "COMPACTION_OPTIONS", "ClusteringOptions", "CompactionOptions", "allows_updates"]
 

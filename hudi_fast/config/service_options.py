@@ -15,10 +15,11 @@ The options of partition TTL as one frozen value.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.option_fields import Kind, OptionValues, normalise_fields, option, options_of
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ARCHIVE_OPTIONS",

@@ -8,7 +8,6 @@ Data flow: ``{"hoodie...": ...}`` -> :class:`SinkOptions` in addition to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from hudi_fast.config.option_fields import (
@@ -21,6 +20,7 @@ from hudi_fast.config.option_fields import (
     option,
     options_of,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["STREAM_OPTIONS", "SinkOptions", "SourceOptions"]
 

@@ -11,7 +11,6 @@ Source: HoodieTableConfig and KeyGeneratorType, releases 0.15.0 and 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hudi_fast.config.merge_mode import MERGE_MODES, MERGE_PROPERTY_PREFIX, MergeSettings, infer_merge
 from hudi_fast.config.new_table import NewTable, new_table_properties
@@ -25,6 +24,7 @@ from hudi_fast.config.option_names import (
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.untrusted import check_relative
+from hudi_fast.values import dataclass
 
 __all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_table_properties", "other_layout"]
 

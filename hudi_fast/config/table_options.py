@@ -5,8 +5,6 @@ Defaults are those of Apache Hudi 1.2.0 (``DataSourceWriteOptions``, ``HoodieTab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hudi_fast.config.merge_mode import MERGE_MODES
 from hudi_fast.config.option_fields import BOTH, Kind, Option, OptionValues, normalise_fields, option, options_of
 from hudi_fast.config.option_names import (
@@ -21,6 +19,7 @@ from hudi_fast.config.option_names import (
     key_generator_of_type,
 )
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "KEY_OPTIONS",

@@ -11,7 +11,7 @@ A field declares its option: key, default and range. A field that is None takes 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from hudi_fast.config.concurrency_options import FailedWriteOptions, LockOptions, PendingClusteringOptions
@@ -41,6 +41,7 @@ from hudi_fast.config.option_names import BULK_SORT_MODES, OPERATIONS
 from hudi_fast.config.rewrite_options import allows_updates
 from hudi_fast.config.table_options import TIMEBASED_OPTIONS, KeyOptions, MergeOptions, SchemaOptions, TableOptions
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = ["DELETE_OTHER_FILES", "OPERATION_OPTIONS", "WriteOptions"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +45,7 @@ from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.schema.assignment import kind_of, require_assignable
 from hudi_fast.schema.conform import assigned_values, conform
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT
 from hudi_fast.writing.write_plan import WritePlan

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.config.words import MERGE_GUESSES, missing
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.names import resolve_name
+from hudi_fast.values import dataclass
 from hudi_fast.writing.flow import WriteResult
 
 __all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns"]

@@ -10,7 +10,6 @@ An unreadable expression, and a call of a function that has no entry here, becom
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -38,6 +37,7 @@ from hudi_fast.expressions.conditions import (
     columns_of,
     like_condition,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["RowFilter", "parse_filter"]
 

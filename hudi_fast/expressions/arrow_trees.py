@@ -23,7 +23,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from hudi_fast.expressions.conditions import TURNED
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Call",

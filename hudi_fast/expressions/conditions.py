@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
+
+from hudi_fast.values import dataclass
 
 __all__ = [
     "OPPOSITE",

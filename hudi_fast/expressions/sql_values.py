@@ -36,7 +36,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_FLOOR, Decimal, localcontext
 from functools import reduce
 from typing import Any
@@ -47,6 +46,7 @@ import pyarrow.compute as pc
 from hudi_fast.expressions.arrow_trees import compared_floats, compared_with_number
 from hudi_fast.expressions.conditions import TURNED
 from hudi_fast.schema.cast import double_as_decimal, time_text
+from hudi_fast.values import dataclass
 
 __all__ = [
     "MAX_DIGITS",

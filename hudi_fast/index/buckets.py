@@ -38,7 +38,6 @@ import json
 import struct
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,6 +52,7 @@ from hudi_fast.kernels.hashes import joined_hashes, list_hashes
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.instants import Timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.planned_files import HASHING_FOLDER
 from hudi_fast.view.slices import FileSlice
 

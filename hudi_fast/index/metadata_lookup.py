@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup
 from hudi_fast.metadata_table.stat_values import unwrap_values
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.values import dataclass
 
 __all__ = ["Pattern", "compile_pattern", "format_time", "parse_time", "parser_of", "resolution_ms"]
 

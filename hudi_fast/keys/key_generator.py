@@ -33,7 +33,7 @@ of the record index and of log blocks: HBase stores the length of a key as a sho
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,7 @@ from hudi_fast.keys.value_text import to_text
 from hudi_fast.keys.zones import distinct_codes, zone
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.places import scheme_of
+from hudi_fast.values import dataclass
 
 __all__ = [
     "KINDS",

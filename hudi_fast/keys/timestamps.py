@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import numpy as np
@@ -40,6 +39,7 @@ from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureEr
 from hudi_fast.keys.joda_pattern import Pattern, compile_pattern, format_time, parse_time, parser_of, resolution_ms
 from hudi_fast.keys.value_text import divide_towards_zero, stored_number
 from hudi_fast.keys.zones import MAX_MILLIS, MIN_MILLIS, default_zone, distinct_codes, local_to_utc, utc_offsets, zone
+from hudi_fast.values import dataclass
 
 __all__ = [
     "TIMEBASED_PREFIX",

@@ -22,12 +22,12 @@ import functools
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import ConfigError, LockError
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.values import dataclass
 
 __all__ = ["LockItem", "LockTable", "open_lock_table"]
 

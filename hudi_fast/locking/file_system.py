@@ -60,7 +60,6 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hudi_fast.config.concurrency_options import LockOptions
 from hudi_fast.errors import LockError, UnsupportedFeatureError
@@ -71,6 +70,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.file_locks import LockableFile, check_locks
 from hudi_fast.storage.places import scheme_of
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = ["FileSystemLock", "LockFile", "RemoteFileLock", "open_file_system_lock"]
 

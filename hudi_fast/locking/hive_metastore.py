@@ -27,7 +27,6 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.config.concurrency_options import LockOptions
@@ -42,6 +41,7 @@ from hudi_fast.hive.client import (
     metastore_tls,
 )
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 
 __all__ = ["HiveMetastoreLock", "LockEntry", "LockGoneError", "Metastore", "open_hive_metastore"]
 

@@ -34,7 +34,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hudi_fast.config.concurrency_options import LockOptions
@@ -44,6 +44,7 @@ from hudi_fast.locking.lock_record import DRIFT_MS, STORAGE_LOCK_PATH, LockRecor
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import Versioned
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = ["AUDIT_FOLDER", "AUDIT_SWITCH", "StorageLock", "azure_sign_in", "lock_storage", "open_storage_lock"]
 

@@ -13,12 +13,12 @@ import json
 import os
 import socket
 import threading
-from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_fast.errors import LockError
 from hudi_fast.storage.conditional import ConditionalStore, ThrottledError
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = [
     "DRIFT_MS",

@@ -20,11 +20,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from hudi_fast.errors import LockError, LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.file_locks import LockableFile, check_locks, has_locks
+from hudi_fast.values import dataclass
 
 __all__ = ["LOCK_PATH", "MachineTurn", "is_held", "machine_lock", "service_lock_path"]
 

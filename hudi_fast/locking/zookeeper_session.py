@@ -22,7 +22,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -31,6 +31,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
 from hudi_fast.errors import ConfigError, LockError
+from hudi_fast.values import dataclass
 
 __all__ = ["ZookeeperServer", "ZookeeperSession", "ZookeeperTls", "borrow_session", "return_session"]
 

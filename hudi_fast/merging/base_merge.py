@@ -30,7 +30,6 @@ Columns of a base file in the table's current schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -44,6 +43,7 @@ from hudi_fast.merging.blend import blend_provided, fill_gaps, run_merger
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.rules import MergeRules, at_least, greater
 from hudi_fast.schema.conform import ConformPlan, plan_conform, plan_file
+from hudi_fast.values import dataclass
 
 __all__ = [
     "BATCH_ROWS",

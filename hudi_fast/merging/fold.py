@@ -23,7 +23,7 @@ several rows, :func:`blend_duplicates` replaces each of these rows by the merged
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from hudi_fast.kernels.key_table import first_equal, pick_winners
 from hudi_fast.merging.blend import effective_values, provides, run_merger
 from hudi_fast.merging.log_entries import LogEntries, select_entries
 from hudi_fast.merging.rules import META_COLUMNS, Merger, MergeRules, default_ordering, ordering_rank
+from hudi_fast.values import dataclass
 
 __all__ = ["blend_duplicates", "combine", "commit_time_deletes", "fold", "fold_by_merger", "fold_keyed"]
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -49,6 +48,7 @@ from hudi_fast.merging.rules import (
     merging_columns,
     ordering_columns,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["DeleteOrdering", "LogEntries", "convert_delete_ordering", "read_entries", "select_entries"]
 

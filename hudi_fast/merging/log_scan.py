@@ -24,7 +24,6 @@ table's columns were renamed or dropped, that schema is first translated to the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -46,6 +45,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.instants import Timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.lost_files import require_content
 from hudi_fast.view.slices import FileSlice

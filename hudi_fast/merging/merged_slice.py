@@ -23,7 +23,6 @@ are merged with the log, the commit times are read as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +47,7 @@ from hudi_fast.merging.fold import fold
 from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.row_buffer import return_freed_memory
 from hudi_fast.merging.rules import RECORD_KEY, SliceMerge, kept_columns, key_columns, ordering_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["ResolvedSlice", "folded_log_rows", "log_rows", "merged_rows", "resolve_slice"]

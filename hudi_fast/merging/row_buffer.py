@@ -34,7 +34,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -43,6 +42,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError
 from hudi_fast.formats.varlen import gather
+from hudi_fast.values import dataclass
 
 __all__ = [
     "LOG_BUDGET",

@@ -26,7 +26,7 @@ slice, so a retried task returns the same result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -50,6 +50,7 @@ from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instants import Timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState, column_defaults
 
 __all__ = [

@@ -17,7 +17,6 @@ HoodieTableMetadataUtil.mergeColumnStatsRecords, release 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +27,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.records import decode_records, flat_schema
 from hudi_fast.metadata_table.stat_values import STAT_VALUE
+from hudi_fast.values import dataclass
 
 __all__ = ["Layer", "fold", "widen"]
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -41,6 +40,7 @@ from hudi_fast.kernels.hashes import xx_hash64
 from hudi_fast.kernels.hudi_texts import measure_joined, measure_parts, write_joined, write_parts
 from hudi_fast.keys.key_generator import LONGEST_KEY
 from hudi_fast.keys.value_text import to_text
+from hudi_fast.values import dataclass
 
 __all__ = [
     "NON_PARTITIONED",

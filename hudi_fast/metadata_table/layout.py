@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 import numpy as np
@@ -37,6 +37,7 @@ from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.kernels.hashes import string_hash_codes
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.untrusted import check_relative, stored_json
+from hudi_fast.values import dataclass
 
 __all__ = [
     "DEFINITIONS_PATH",

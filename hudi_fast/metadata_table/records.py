@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
@@ -43,6 +42,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.stat_values import STAT_VALUE
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.instants import instant_from_ms, ms_from_instant
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ALL_PARTITIONS",

@@ -34,7 +34,7 @@ else follows from them and from files that never change under their names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -56,6 +56,7 @@ from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instants import load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.lost_files import require_bodies, require_whole

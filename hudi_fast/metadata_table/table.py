@@ -18,7 +18,7 @@ releases 0.15.0 and 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
@@ -43,6 +43,7 @@ from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
 from hudi_fast.timeline.instants import SOLO_TIME, Instant, Timeline, instant_file_name, load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.api import bootstrap
@@ -22,6 +21,7 @@ from hudi_fast.procedures.timeline import TIMELINE_PROCEDURES
 from hudi_fast.procedures.values import Rows, Values, refuse_given
 from hudi_fast.sql_text.procedures import SIGNATURES, SUPPORTED
 from hudi_fast.table import HudiTable
+from hudi_fast.values import dataclass
 
 __all__ = ["Use", "bound", "is_procedure", "rows_of"]
 

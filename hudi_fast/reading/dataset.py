@@ -20,7 +20,7 @@ Counts and first rows of a scan, without reading all of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NoReturn, TypeAlias
 
@@ -48,6 +48,7 @@ from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import tells_failures, told_while_read
 from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState

@@ -36,7 +36,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -59,6 +59,7 @@ from hudi_fast.storage.concurrency import reads_at_once
 from hudi_fast.storage.failures import told_while_read
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.instants import load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.lost_files import cleaned_since
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema

@@ -12,7 +12,6 @@ a column exactly means that column, even if another one differs only in case.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.names import resolve_name
+from hudi_fast.values import dataclass
 
 __all__ = ["ShownColumns", "shown_columns"]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ from hudi_fast.merging.rules import SliceMerge, merge_schema
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.prune import known_partition_values, matching_row_groups, typed_partition_values
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import RenamedBase, open_base
 from hudi_fast.view.slices import FileSlice, latest_slices
 

@@ -13,7 +13,7 @@ Source: ``BruteForceSearchAlgorithm``, ``VectorDistanceUtils`` (Hudi 1.2.0).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from hudi_fast.formats.logical_types import is_vector
 from hudi_fast.kernels.vector_distances import COSINE, DOT_PRODUCT, L2, distances
 from hudi_fast.reading.scan import Filter, ScanQuery, plan_scan, readable_schema, scan_batches
 from hudi_fast.reading.shown_columns import shown_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState
 
 __all__ = [

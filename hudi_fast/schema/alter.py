@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, get_args
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from hudi_fast.schema.internal import (
     plain_arrow_type,
 )
 from hudi_fast.schema.normalize import storable_type
+from hudi_fast.values import dataclass
 
 __all__ = [
     "AddColumn",

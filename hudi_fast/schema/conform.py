@@ -35,7 +35,6 @@ store is unchanged: the statement may not write it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -57,6 +56,7 @@ from hudi_fast.formats.column_limits import (
 from hudi_fast.formats.logical_types import is_vector, unpacked, vector_width
 from hudi_fast.schema.cast import Convert, LeafCast, file_cast, leaf_cast, sources_of, sql_cast
 from hudi_fast.schema.normalize import bare_schema, bare_type, storable_type
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Column",

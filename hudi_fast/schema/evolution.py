@@ -23,7 +23,7 @@ The differences between a table's columns before and after a write, with warning
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from hudi_fast.errors import SchemaMismatchError
 from hudi_fast.formats.avro.schema import without_meta
 from hudi_fast.schema.assignment import Outcome, cast_to_write, keeps_text, outcome_of
 from hudi_fast.schema.normalize import bare_schema, normalize_input_schema
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ALLOW_ROUNDING",

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -40,6 +39,7 @@ from hudi_fast.schema.internal import (
     same_type,
 )
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Rename",

@@ -45,7 +45,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -53,6 +53,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import is_meta_field, with_meta, without_meta
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = [
     "TYPES",

@@ -32,7 +32,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -58,6 +58,7 @@ from hudi_fast.services.retention import LastClean, earliest_to_retain, last_cle
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import append_archive, delete_instants, read_instant, state_files
 from hudi_fast.timeline.instants import Instant, State, Timeline, comparable_action, load_timeline, ms_from_instant
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.markers import delete_leftover_markers

@@ -19,11 +19,11 @@ Sources: ``TimelineArchiverV1``/``V2``, ``CompactionUtils``, ``ClusteringUtils``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.services.compact_plan import last_compaction, written_since
 from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, Timeline, comparable_action
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Bound",

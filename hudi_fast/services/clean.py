@@ -22,7 +22,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -56,6 +56,7 @@ from hudi_fast.timeline.heartbeat import sending_heartbeats
 from hudi_fast.timeline.instants import Instant, State, Timeline
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import is_own_file
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState, table_schema

@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.service_options import CleanOptions
 from hudi_fast.config.table_config import TableConfig
@@ -59,6 +59,7 @@ from hudi_fast.timeline.instants import (
 )
 from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan, decode_savepoint, encode_clean_plan
 from hudi_fast.timeline.transition import create_requested
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.pending import pending_clusterings, read_compaction_plan

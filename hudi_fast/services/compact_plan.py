@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 import pyarrow as pa
@@ -47,6 +47,7 @@ from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instants import Instant, State, Timeline, instant_from_ms, ms_from_instant
 from hudi_fast.timeline.service_plans import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice, by_partition, latest_slices

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.instants import instant_from_ms, ms_from_instant
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import TableView, by_partition, latest_slices
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.markers import partition_created

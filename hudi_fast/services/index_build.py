@@ -37,7 +37,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from hudi_fast.config.properties_file import load_properties
@@ -90,6 +90,7 @@ from hudi_fast.timeline.heartbeat import heartbeat_path, is_alive, sending_heart
 from hudi_fast.timeline.instants import Instant, State, load_timeline
 from hudi_fast.timeline.service_plans import encode_index_metadata
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_requested, to_inflight
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending, producer_context
 from hudi_fast.writing.session import TableSession

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -47,6 +47,7 @@ from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.instants import Instant, State, read_requested_body
 from hudi_fast.timeline.service_plans import IndexPart, decode_index_plan, encode_index_plan
 from hudi_fast.timeline.transition import create_requested
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings

@@ -25,7 +25,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,7 @@ from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.schema_history import renamer

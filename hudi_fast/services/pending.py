@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -37,6 +36,7 @@ from hudi_fast.services.undoing import RestoreResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive, is_fresh
 from hudi_fast.timeline.instants import Instant, State, ms_from_instant
+from hudi_fast.values import dataclass
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan, read_compaction_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.session import TableSession

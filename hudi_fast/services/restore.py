@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from hudi_fast.errors import CommitConflictError, ConfigError, CorruptTableError
@@ -65,6 +65,7 @@ from hudi_fast.timeline.service_plans import (
     encode_restore_plan,
 )
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.planned_files import relative_path
 from hudi_fast.view.table_state import TableState

@@ -41,7 +41,7 @@ Source: ``CleanPlanner#getPartitionPathsForCleanByCommits``, ``CleanActionExecut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -58,6 +58,7 @@ from hudi_fast.timeline.instants import (
     read_instant_body,
 )
 from hudi_fast.timeline.plans import CleanMetadata, CleanPlan, decode_clean_metadata
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import PastSlice
 
 __all__ = [

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -53,6 +53,7 @@ from hudi_fast.services.index_plan import INDEX_LOCK_PATH, ScheduledIndex, read_
 from hudi_fast.services.running import file_plan, require_abandoned
 from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import read_compaction_plan

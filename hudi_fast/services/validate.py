@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self, cast
 
 import numpy as np
@@ -42,6 +42,7 @@ from hudi_fast.metadata_table.updates.produce_expression import check_expression
 from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries
 from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.validation import ROWS, StatsSeen, Stored, compare_rows, difference, stored_files
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.lost_files import require_bodies, written_sizes

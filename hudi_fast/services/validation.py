@@ -27,7 +27,6 @@ Rows that describe a difference: its kind, its key, the expected and the found v
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ from hudi_fast.metadata_table.updates.produce_expression import check_expression
 from hudi_fast.metadata_table.updates.produce_functions import Unknown
 from hudi_fast.metadata_table.updates.produce_stats import PARTITION_STATS, ranges_of_records
 from hudi_fast.storage.base import FileStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_file
 from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.listing import StorageLister

@@ -16,10 +16,10 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.errors import CommitError, ConfigError, HudiError
+from hudi_fast.values import dataclass
 
 __all__ = ["explained_job_errors", "lack_of_memory", "out_of_memory"]
 

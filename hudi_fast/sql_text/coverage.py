@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hudi_fast.sql_text.cursor import Cursor, StatementError, references_in
 from hudi_fast.sql_text.grammar import parse_statement
@@ -21,6 +20,7 @@ from hudi_fast.sql_text.statements import (
     NotSupported,
     Statement,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["REFUSED_FUNCTIONS", "Coverage", "coverage_of", "refusal"]
 

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NoReturn
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Cursor",

@@ -6,7 +6,8 @@ Source: ``HoodieProcedures`` of Hudi 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from hudi_fast.values import dataclass
 
 __all__ = ["SIGNATURES", "SUPPORTED", "Parameter", "Signature"]
 

@@ -6,10 +6,11 @@ Expressions, types and queries inside are text, as written. :mod:`hudi_fast.sql_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hudi_fast.sql_text.cursor import Name
+from hudi_fast.values import dataclass
 
 __all__ = [
     "AddColumns",

@@ -22,7 +22,7 @@ import base64
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -37,6 +37,7 @@ from hudi_fast.storage.forks import PerProcess, ThreadPool, new_lock
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, timeout_of
 from hudi_fast.storage.servers import RenewedFiles, Server
 from hudi_fast.storage.stores import Listed
+from hudi_fast.values import dataclass
 
 __all__ = ["AzureOptions", "AzureStore"]
 

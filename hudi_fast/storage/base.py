@@ -24,7 +24,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -56,6 +55,7 @@ from hudi_fast.storage.stores import (
     with_retries,
 )
 from hudi_fast.storage.untrusted import fault_of
+from hudi_fast.values import dataclass
 
 __all__ = ["DELETED_AT_ONCE", "FileStat", "Storage"]
 

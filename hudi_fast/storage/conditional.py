@@ -12,10 +12,10 @@ retry: after a successful write with a lost response, the retry would be rejecte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_fast.errors import StorageAccessError
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ConditionalStore",

@@ -20,7 +20,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +36,7 @@ from hudi_fast.errors import (
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.forks import ThreadPool, new_lock
 from hudi_fast.storage.stores import temporary_beside
+from hudi_fast.values import dataclass
 
 __all__ = ["FsspecFiles", "FsspecStore", "Promises", "try_out"]
 

@@ -16,7 +16,7 @@ Source: Google Cloud Storage, "Request preconditions"; GCSStorageLockClient, Hud
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -31,6 +31,7 @@ from hudi_fast.storage.forks import PerProcess, ThreadPool, new_lock
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, is_true, timeout_of
 from hudi_fast.storage.servers import RenewedFiles, Server
 from hudi_fast.storage.stores import Listed
+from hudi_fast.values import dataclass
 
 __all__ = ["GcsOptions", "GcsStore"]
 

@@ -31,13 +31,13 @@ import re
 import socket
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.storage.option_names import timeout_of
+from hudi_fast.values import dataclass
 
 __all__ = ["HADOOP_PREFIXES", "TOKENS", "HdfsOptions", "counts", "from_hadoop", "scheme_prefixes", "secret_names"]
 

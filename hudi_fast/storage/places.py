@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,6 +29,7 @@ from hudi_fast.storage.local_store import LocalStore
 from hudi_fast.storage.option_names import TIMEOUT, checked_url, is_true
 from hudi_fast.storage.servers import RenewedFiles
 from hudi_fast.storage.stores import FolderStore, ObjectStore
+from hudi_fast.values import dataclass
 
 __all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
 

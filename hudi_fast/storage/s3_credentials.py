@@ -18,11 +18,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hudi_fast.errors import ConfigError, StorageAccessError, UnsupportedFeatureError
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ANONYMOUS",

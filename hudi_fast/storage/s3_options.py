@@ -17,7 +17,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import quote, urlparse
 
@@ -37,6 +37,7 @@ from hudi_fast.storage.s3_credentials import (
     with_shared_descriptions,
 )
 from hudi_fast.storage.servers import RenewedFiles, Server
+from hudi_fast.values import dataclass
 
 __all__ = ["S3Options"]
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -32,6 +32,7 @@ import pyarrow.fs as pafs
 
 from hudi_fast.errors import StorageUnreachableError
 from hudi_fast.storage.forks import PerProcess, new_lock
+from hudi_fast.values import dataclass
 
 __all__ = ["RenewedFiles", "Server"]
 

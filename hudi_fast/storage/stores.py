@@ -36,13 +36,13 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from hudi_fast.errors import StorageUnreachableError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
+from hudi_fast.values import dataclass
 
 __all__ = [
     "FolderStore",

@@ -5,7 +5,7 @@ Source: ``HoodieStreamer.Config`` (1.2.0).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from hudi_fast.values import dataclass
 
 __all__ = ["ARGUMENTS", "OF_SESSIONS", "OTHER_FLAGS", "REFUSED", "WITHOUT_EFFECT", "Argument"]
 

@@ -25,7 +25,7 @@ of the user; the columns here are this library's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -39,6 +39,7 @@ from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError
 from hudi_fast.events import warn
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.streamer.settings import ERRORS_PREFIX, StreamSettings, open_place, truth
+from hudi_fast.values import dataclass
 
 __all__ = [
     "GIVE_SCHEMA",

@@ -15,7 +15,6 @@ Sources: ``StreamerCheckpointUtils``, ``CheckpointUtils``, ``StreamerCheckpointV
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import newest_stored
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instants import Timeline
+from hudi_fast.values import dataclass
 
 __all__ = ["Position", "find_position", "position_metadata", "start_of"]
 

@@ -35,7 +35,7 @@ Source: ``ProtoConversionUtil`` (1.2.0). There a uint32 above 2**31 - 1 becomes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +44,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.streamer.messages import Message, Take, decoded, place_of
+from hudi_fast.values import dataclass
 
 __all__ = ["ProtoForm", "ProtoMessages", "ProtoType", "header_of"]
 

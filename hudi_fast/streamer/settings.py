@@ -22,7 +22,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hudi_fast.config.options import find_option
@@ -32,6 +32,7 @@ from hudi_fast.sessions import open_storage
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.places import scheme_of
 from hudi_fast.streamer.arguments import _W, ARGUMENTS, OF_SESSIONS, REFUSED, WITHOUT_EFFECT
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ERRORS_PREFIX",

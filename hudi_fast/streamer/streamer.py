@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,6 +48,7 @@ from hudi_fast.streamer.sources.s3_events import shown_position
 from hudi_fast.streamer.sources.source import Fetched, Source
 from hudi_fast.streamer.transform import of_function, transformed
 from hudi_fast.timeline.instants import load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.settings import Settings

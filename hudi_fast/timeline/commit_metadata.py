@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hudi_fast.errors import CorruptTableError
@@ -21,6 +21,7 @@ from hudi_fast.formats.parquet.column_ranges import ColumnRanges
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.avro_models import COMMIT_METADATA, REPLACE_COMMIT_METADATA
 from hudi_fast.timeline.field_types import checked
+from hudi_fast.values import dataclass
 
 __all__ = [
     "CommitMetadata",

@@ -14,6 +14,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from hudi_fast.values import dataclass
+
 __all__ = ["checked"]
 
 _Value = TypeVar("_Value")
@@ -35,7 +37,7 @@ def checked(value: _Value) -> _Value:
     return value
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """How to check one class.
 

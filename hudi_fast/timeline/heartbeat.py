@@ -22,11 +22,11 @@ import platform
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hudi_fast.errors import CommitConflictError, CommitError
 from hudi_fast.events import note, warn
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Heartbeat",

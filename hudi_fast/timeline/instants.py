@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
 from functools import lru_cache
@@ -32,6 +32,7 @@ from functools import lru_cache
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ACTIONS",

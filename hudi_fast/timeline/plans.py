@@ -12,7 +12,7 @@ CleanPlanV2MigrationHandler, release 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from hudi_fast.errors import CorruptTableError
@@ -25,6 +25,7 @@ from hudi_fast.timeline.avro_models import (
     SAVEPOINT_METADATA,
 )
 from hudi_fast.timeline.field_types import checked
+from hudi_fast.values import dataclass
 
 __all__ = [
     "CleanMetadata",

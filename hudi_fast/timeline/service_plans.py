@@ -30,7 +30,7 @@ Sources: HoodieRestorePlan (version 2), HoodieRestoreMetadata, TimelineMetadataU
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hudi_fast.formats.avro.container import read_single_record, write_single_record
@@ -44,6 +44,7 @@ from hudi_fast.timeline.avro_models import (
     ROLLBACK_METADATA,
 )
 from hudi_fast.timeline.plans import RollbackMetadata, decode_body, decode_rollback_metadata, encode_rollback_metadata
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ClusteringGroup",

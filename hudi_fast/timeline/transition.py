@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH, update_properties
 from hudi_fast.config.table_config import TableConfig
@@ -45,6 +45,7 @@ from hudi_fast.timeline.instants import (
     parse_instant_file,
     with_state,
 )
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ANNOUNCED_KEY",

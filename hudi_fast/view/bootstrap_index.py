@@ -19,7 +19,6 @@ Source: ``HFileBootstrapIndex``, ``HFileBootstrapIndexWriter``, ``BootstrapFileM
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -32,6 +31,7 @@ from hudi_fast.formats.hfile.blocks import Codec
 from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.hfile.writer import HFileWriter
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 
 __all__ = [
     "SourceFile",

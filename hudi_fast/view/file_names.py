@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from hudi_fast.config.write_options import DELETE_OTHER_FILES
@@ -21,6 +21,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.schema.history import Renames
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instants import METADATA_BOOTSTRAP_INSTANT
+from hudi_fast.values import dataclass
 from hudi_fast.view.bootstrap_index import SourceFile
 
 __all__ = [

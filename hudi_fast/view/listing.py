@@ -7,11 +7,11 @@ All code finds data files through a :class:`Lister`. The listers in this module 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.values import dataclass
 
 __all__ = ["PARTITION_MARKERS", "Lister", "StorageLister", "WithFiles"]
 

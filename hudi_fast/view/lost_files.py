@@ -48,7 +48,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_fast.config.table_config import TableConfig, other_layout
 from hudi_fast.errors import CorruptTableError, FileGoneError
@@ -57,6 +57,7 @@ from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit_metadata
 from hudi_fast.timeline.instants import Instant, Timeline, comparable_action, load_timeline, read_requested_body
 from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.listing import StorageLister, WithFiles
 from hudi_fast.view.planned_files import checked_clean

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
@@ -47,6 +47,7 @@ from hudi_fast.timeline.service_plans import (
     decode_compaction_plan,
     decode_requested_replace,
 )
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
 
 __all__ = [

@@ -29,7 +29,7 @@ Source: ``AbstractTableFileSystemView#getAllFileGroupsStateless``, ``HoodieFileG
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from hudi_fast.errors import ConfigError
@@ -38,6 +38,7 @@ from hudi_fast.storage.base import FileStat
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.instants import METADATA_BOOTSTRAP_INSTANT, Timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, Timeline, load_timeline, read_instant_body
 from hudi_fast.timeline.transition import effective_config
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.listing import Lister, StorageLister

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +43,7 @@ from hudi_fast.schema.alter import Change, altered
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.schema.internal import InternalSchema, arrow_schema, evolved_ids, internal_schema
 from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.metadata_commit import ensure_metadata, maintain_metadata, record_in_metadata

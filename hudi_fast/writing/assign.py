@@ -26,7 +26,6 @@ import hashlib
 import math
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -42,6 +41,7 @@ from hudi_fast.merging.fold import combine, commit_time_deletes
 from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.schema.names import dotted_values, find_dotted
 from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
 from hudi_fast.writing.dml_rows import match_dml_rows, one_change_per_row

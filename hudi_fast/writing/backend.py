@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.write_plan import FilePlan, Incoming, TaskToken, WriteOutcome, WritePlan
 

@@ -39,7 +39,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,7 @@ from hudi_fast.kernels.hashes import ANY_COLON, COMMA_AND_COLON
 from hudi_fast.kernels.sorting import group_rows
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instants import Timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState

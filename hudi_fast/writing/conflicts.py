@@ -52,7 +52,7 @@ Sources: ``SimpleConcurrentFileWritesConflictResolutionStrategy``, ``BucketIndex
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -65,6 +65,7 @@ from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, State, Timeline, load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.lost_files import cleaned_since
 from hudi_fast.view.pending import read_clustering_plan

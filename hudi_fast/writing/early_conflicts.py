@@ -32,7 +32,7 @@ index all file groups of one bucket count as one, as at commit time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
@@ -41,6 +41,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.heartbeat import HeartbeatRule, is_fresh
 from hudi_fast.timeline.instants import Instant, State, Timeline, load_timeline, read_instant_body
+from hudi_fast.values import dataclass
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
 from hudi_fast.view.table_state import read_commit
 from hudi_fast.writing.markers import marked_in_partition, marker_instants

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merging.row_buffer import CollectedRows
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import PartitionMatches, assign_partition, assign_rows, combined_rows, new_file_id
 from hudi_fast.writing.dml_rows import match_dml_rows, refuse_lost

@@ -30,7 +30,7 @@ import random
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import (
@@ -50,6 +50,7 @@ from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.schema.evolution import SchemaChange
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.transition import announce, apply_announced
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import TableView, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine, PlannedEngine, WritePreview

@@ -11,13 +11,14 @@ with the row that a reader sees, so such a key counts as not stored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hudi_fast.formats.varlen import gather_array
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, assign_rows, combined_rows
 from hudi_fast.writing.located import locate_rows, match_slices

@@ -18,7 +18,7 @@ The result of key lookups, and the values that lookups by any index share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from hudi_fast.index.metadata_lookup import KeyLocations, is_by_partition, locat
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.lookup import Runner, living, look_up, look_up_logged

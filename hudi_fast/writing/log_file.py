@@ -37,7 +37,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import Any, Self
 
@@ -59,6 +59,7 @@ from hudi_fast.formats.varlen import gather_array, single_chunk
 from hudi_fast.merging.rules import DELETE_OPERATIONS
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile, log_file_name
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.markers import create_marker, delete_marker

@@ -17,7 +17,7 @@ that a reader sees, so a key deleted by the log is not stored (``HoodieIndexUtil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.rules import SliceMerge, default_ordering, merge_schema, ordering_columns
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.storage.concurrency import is_little
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile, LogFile
 from hudi_fast.view.slices import FileSlice

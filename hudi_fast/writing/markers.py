@@ -38,7 +38,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,6 +47,7 @@ from hudi_fast.config.properties_file import format_properties, parse_properties
 from hudi_fast.errors import CommitError, CorruptTableError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.forks import new_lock
+from hudi_fast.values import dataclass
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.planned_files import named_file
 

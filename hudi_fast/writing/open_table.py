@@ -36,7 +36,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -61,6 +61,7 @@ from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.local_store import folders_beside
 from hudi_fast.timeline.instants import Timeline, load_timeline
 from hudi_fast.timeline.transition import ANNOUNCED_KEY
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import require_own_files
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.slices import TableView

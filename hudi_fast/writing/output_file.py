@@ -13,7 +13,7 @@ The columns of a base file: Hudi's meta columns before the data columns (table f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_foot
 from hudi_fast.formats.parquet.leaf_columns import dictionary_columns
 from hudi_fast.formats.varlen import gather_array, single_chunk, string_array, varlen_buffers
 from hudi_fast.kernels.hudi_texts import format_sequence_numbers
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import base_file_name
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.write_plan import PART_ROWS, FileGroupWork, FilePlan, Incoming

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import groupby
@@ -49,6 +48,7 @@ from hudi_fast.formats.parquet.footer import ParquetFooter, RowGroup, parse_foot
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
 from hudi_fast.merging.base_merge import BaseRowUpdates
 from hudi_fast.merging.rules import kept_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import BaseFile, base_file_name
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.output_file import FILE_NAME, KeyFooter, OutputFile, dictionary_of, writer_schema

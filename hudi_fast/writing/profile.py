@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ import pyarrow as pa
 from hudi_fast.config.file_options import SizingOptions
 from hudi_fast.formats.parquet.base_file import ParquetStream
 from hudi_fast.formats.parquet.leaf_columns import dictionary_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import SmallFile, assign_inserts, files_to_fill, max_files
 from hudi_fast.writing.output_file import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_META, RECORD_KEY, new_rows, writer_schema

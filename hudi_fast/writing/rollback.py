@@ -22,7 +22,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from hudi_fast.config.table_config import TableConfig
@@ -51,6 +51,7 @@ from hudi_fast.timeline.transition import (
     revert_to_requested,
     to_inflight,
 )
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.planned_files import relative_path

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
@@ -64,6 +64,7 @@ from hudi_fast.timeline.instants import (
 )
 from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest, decode_rollback_metadata, decode_rollback_plan
 from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_restore_metadata
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.planned_files import checked_compaction, checked_rollback, named_file

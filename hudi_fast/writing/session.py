@@ -19,7 +19,7 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
@@ -35,6 +35,7 @@ from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instants import Instant, Timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.settings import Settings

@@ -7,7 +7,7 @@ Write calls use ``for_write``, streaming sinks ``for_stream``, and table service
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from hudi_fast.config.defaults_file import name_source, with_defaults
@@ -21,6 +21,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import HudiError
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 from hudi_fast.writing.rollback_plan import FailedWrites, failed_writes
 
 __all__ = ["Settings"]

@@ -22,7 +22,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from hudi_fast.config.metadata_options import FIRST_WITH_METADATA
@@ -44,6 +44,7 @@ from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instants import Instant, State, Timeline, comparable_action, load_timeline
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import apply_announced, complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.view.table_state import TableState

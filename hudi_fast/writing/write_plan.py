@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from hudi_fast.schema.evolution import SchemaChange
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, TableView
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.early_conflicts import EarlyDetection

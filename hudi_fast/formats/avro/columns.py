@@ -14,7 +14,6 @@ bytes names the column, the file and the byte.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -27,6 +26,7 @@ from hudi_fast.formats.avro.types import WalkProgram
 from hudi_fast.formats.column_limits import clear_hidden_nulls, null_array
 from hudi_fast.kernels import avro_decode, avro_structure
 from hudi_fast.kernels._arrays import Int
+from hudi_fast.values import dataclass
 
 __all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
 

@@ -23,7 +23,6 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -31,6 +30,7 @@ from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.types import parse_record, walk_program
 from hudi_fast.formats.varint import zigzag
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = [
     "AVRO_MAGIC",

@@ -18,7 +18,6 @@ it); ``schema.conform`` converts them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,6 +39,7 @@ from hudi_fast.formats.avro.types import (
 )
 from hudi_fast.formats.logical_types import is_vector, packed, vector_width
 from hudi_fast.kernels import avro_encode
+from hudi_fast.values import dataclass
 
 __all__ = [
     "WriteItems",

@@ -18,7 +18,6 @@ numbers to text (``promote``), because they belong to a higher layer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -39,6 +38,7 @@ from hudi_fast.formats.avro.types import (
     walk_program,
 )
 from hudi_fast.formats.logical_types import is_vector, unpacked
+from hudi_fast.values import dataclass
 
 __all__ = ["Fill", "Items", "Leaf", "Node", "Record", "Skip", "Union", "plan_rows"]
 

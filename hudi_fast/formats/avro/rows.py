@@ -18,7 +18,6 @@ Source: HoodieAvroDataBlock of Hudi 1.2.0 (versions 1 to 3 of the block have one
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +32,7 @@ from hudi_fast.formats.avro.types import parse_record
 from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels.avro_encode import write_frames
 from hudi_fast.kernels.avro_structure import frame_records
+from hudi_fast.values import dataclass
 
 __all__ = ["BATCH_BYTES", "BATCH_ROWS", "AvroDecoder", "AvroEncoder", "Promote", "block_content_head"]
 

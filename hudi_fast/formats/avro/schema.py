@@ -48,7 +48,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -66,6 +66,7 @@ from hudi_fast.formats.logical_types import (
     vector_of_avro,
 )
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = [
     "META_FIELDS",

@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
@@ -48,6 +48,7 @@ from hudi_fast.kernels.avro_structure import (
     UNION,
     VARINT,
 )
+from hudi_fast.values import dataclass
 
 __all__ = [
     "AvroField",

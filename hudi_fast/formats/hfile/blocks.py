@@ -31,7 +31,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Self
 
@@ -41,6 +40,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.varint import snappy_size
 from hudi_fast.kernels.lz4_blocks import lz4_size
+from hudi_fast.values import dataclass
 
 __all__ = [
     "DATA",

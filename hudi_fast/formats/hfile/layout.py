@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -43,6 +42,7 @@ from hudi_fast.formats.hfile.blocks import (
     read_block,
 )
 from hudi_fast.formats.varint import encode_message, framed, message_fields, message_pairs, unframed
+from hudi_fast.values import dataclass
 
 __all__ = [
     "KEY_SUFFIX",

@@ -57,7 +57,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -104,6 +103,7 @@ from hudi_fast.kernels.hfile import (
 )
 from hudi_fast.kernels.sorting import group_rows
 from hudi_fast.storage.forks import new_lock
+from hudi_fast.values import dataclass
 
 __all__ = [
     "BlockCache",

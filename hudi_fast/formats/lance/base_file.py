@@ -49,7 +49,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -71,6 +70,7 @@ from hudi_fast.formats.logical_types import VECTORS_KEY, is_vector, vector_type,
 from hudi_fast.formats.varlen import compact
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.values import dataclass
 
 __all__ = [
     "SCHEMA_KEY",

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -45,6 +45,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, FileGoneError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import naming_file
+from hudi_fast.values import dataclass
 
 __all__ = [
     "LOG_FORMAT_VERSION",

@@ -54,7 +54,6 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,6 +76,7 @@ from hudi_fast.formats.varint import varint, zigzag
 from hudi_fast.formats.varlen import single_chunk, string_array, varlen_buffers
 from hudi_fast.kernels import delete_records as reading
 from hudi_fast.kernels import delete_records as writing
+from hudi_fast.values import dataclass
 
 __all__ = [
     "DELETE_BLOCK_VERSION",

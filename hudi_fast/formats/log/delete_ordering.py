@@ -27,8 +27,6 @@ Source: spec section 6.5; HoodieAvroWrapperUtils, Hudi 1.2.0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -37,6 +35,7 @@ from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFea
 from hudi_fast.formats.varlen import fixed_items, string_array, varlen_buffers
 from hudi_fast.kernels import delete_records as reading
 from hudi_fast.kernels import delete_records as writing
+from hudi_fast.values import dataclass
 
 __all__ = ["BlockPlace", "checked", "column_items", "default_rows", "null_rows", "read_ordering", "validity_of"]
 

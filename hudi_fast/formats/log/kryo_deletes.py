@@ -19,7 +19,6 @@ Hudi 0.5 to 1.2.0; Kryo 4.0.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -32,6 +31,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.formats.log.delete_ordering import BlockPlace, checked, validity_of
 from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels import kryo_deletes as kernels
+from hudi_fast.values import dataclass
 
 __all__ = ["read_kryo_deletes"]
 

@@ -28,7 +28,6 @@ Source: ORC specification v1, "Timestamp Columns"; TimestampTreeReader of Apache
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +36,7 @@ import pyarrow as pa
 from hudi_fast.formats.orc.tail import MAGIC, OrcTail, Sections, Stripe, as_bytes, as_number, tail_of_stripe
 from hudi_fast.formats.varint import encode_message, message_fields
 from hudi_fast.kernels.orc_runs import RunBounds, measure_runs, read_runs
+from hudi_fast.values import dataclass
 
 __all__ = [
     "DATA",

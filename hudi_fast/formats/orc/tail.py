@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +31,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.varint import encode_message, message_fields, snappy_size
 from hudi_fast.kernels.lz4_blocks import lz4_size
+from hudi_fast.values import dataclass
 
 __all__ = [
     "LZ4",

@@ -18,7 +18,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from hudi_fast.formats.orc.tail import with_metadata
 from hudi_fast.formats.orc.types import orc_schema, orc_values
 from hudi_fast.formats.varlen import compact
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 
 __all__ = ["OrcSettings", "OrcWriter"]
 

@@ -12,7 +12,7 @@ Columns have the names of :mod:`hudi_fast.formats.parquet.leaf_columns`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from hudi_fast.formats.base_file import BaseFileReader, ShortBounds
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, leaf_values
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ColumnRange",

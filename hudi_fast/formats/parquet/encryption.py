@@ -19,7 +19,7 @@ import base64
 import binascii
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from functools import lru_cache
 from importlib import import_module
@@ -29,6 +29,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.option_names import is_encryption
+from hudi_fast.values import dataclass
 
 __all__ = [
     "FACTORY",

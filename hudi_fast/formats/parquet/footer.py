@@ -28,7 +28,7 @@ Source: parquet.thrift of Apache Parquet format 2.11.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -50,6 +50,7 @@ from hudi_fast.formats.parquet.thrift_compact import (
 )
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import is_failure
+from hudi_fast.values import dataclass
 
 __all__ = ["ColumnChunk", "ParquetFooter", "RowGroup", "change_footer", "parse_footer", "read_footer"]
 

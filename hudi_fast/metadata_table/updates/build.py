@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import pyarrow as pa
@@ -51,6 +51,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instants import SOLO_TIME, Instant, State, Timeline
 from hudi_fast.timeline.transition import delete_instant_files
+from hudi_fast.values import dataclass
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.lost_files import committed_files
 

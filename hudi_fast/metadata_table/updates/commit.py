@@ -13,7 +13,7 @@ Source: metadata reference 2.5 to 2.11; HoodieBackedTableMetadataWriter, Hudi 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table.layout import group_file_id, group_file_id_prefix
@@ -32,6 +32,7 @@ from hudi_fast.timeline.commit_metadata import (
 )
 from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [

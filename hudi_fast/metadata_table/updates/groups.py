@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -54,6 +54,7 @@ from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries, 
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import MAX_FAR, heaviest_first, in_threads, is_little, units_at_once
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile, base_file_name, log_file_name
 from hudi_fast.view.slices import FileSlice
 

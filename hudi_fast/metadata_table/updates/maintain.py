@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -70,6 +70,7 @@ from hudi_fast.timeline.plans import (
 )
 from hudi_fast.timeline.service_plans import CompactionPlan, decode_compaction_plan, encode_compaction_plan
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.pending import operation_of
 from hudi_fast.view.planned_files import checked_clean, checked_compaction, checked_rollback

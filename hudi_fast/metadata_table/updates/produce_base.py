@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -54,6 +54,7 @@ from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, State, Timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister, WithFiles

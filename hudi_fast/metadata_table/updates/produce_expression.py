@@ -17,7 +17,7 @@ Source: metadata reference 3.4 and 3.10; SparkMetadataWriterUtils, HoodieExpress
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -64,6 +64,7 @@ from hudi_fast.metadata_table.updates.produce_stats import (
     stats_version,
 )
 from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.values import dataclass
 
 __all__ = [
     "Expression",

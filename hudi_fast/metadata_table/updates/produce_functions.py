@@ -19,7 +19,6 @@ ExpressionIndexSparkFunctions, Hudi 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TypeAlias
 
@@ -42,6 +41,7 @@ from hudi_fast.metadata_table.updates.spark_text import (
     replace,
     split,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["FUNCTIONS", "Function", "Unknown", "apply_function", "check_function", "has_texts", "result_texts"]
 

@@ -29,7 +29,7 @@ Source: metadata reference 2.3 and 3.9; SecondaryIndexRecordGenerationUtils, Hud
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,7 @@ from hudi_fast.metadata_table.updates.produce_base import (
     slice_rows,
     stored_schema,
 )
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 
 __all__ = ["KeysOfGroup", "KeysOfSlice", "PairsOfGroup", "PairsOfSlice", "check_secondary", "keys_of", "slice_keys"]

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import pyarrow as pa
@@ -61,6 +61,7 @@ from hudi_fast.metadata_table.updates.produce_base import (
 )
 from hudi_fast.schema.cast import counts_milliseconds
 from hudi_fast.schema.history import altered_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import latest_slices
 
 __all__ = [

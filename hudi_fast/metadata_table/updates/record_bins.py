@@ -17,7 +17,6 @@ from __future__ import annotations
 import bisect
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -30,6 +29,7 @@ from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.varlen import gather_array, single_chunk, varlen_buffers
 from hudi_fast.kernels.hfile import key_heads
 from hudi_fast.storage.forks import new_lock
+from hudi_fast.values import dataclass
 
 __all__ = ["RECORDS", "Bin", "Entries", "GroupBins", "combined", "count_up_to", "key_bytes"]
 

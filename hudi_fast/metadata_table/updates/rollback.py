@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +59,7 @@ from hudi_fast.timeline.plans import (
     encode_rollback_plan,
 )
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_base_file, parse_log_file
 from hudi_fast.view.pending import compacted_groups
 

@@ -35,12 +35,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from hudi_fast.values import dataclass
 
 __all__ = [
     "JavaPattern",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,7 @@ from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instants import WRITE_ACTIONS
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, read_commit, table_avro
 

@@ -26,7 +26,7 @@ Row images: the JSON of rows before and after a change, and batches of changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TypeVar
 
@@ -48,6 +48,7 @@ from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.schema_history import renamer

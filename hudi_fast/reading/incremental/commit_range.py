@@ -45,7 +45,7 @@ Sources: ``HoodieSourceOffset``, ``HoodieStreamSourceV2`` (1.2.0).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -59,6 +59,7 @@ from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instants import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT, WRITE_ACTIONS, Instant
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState, load_state, read_commit
 
 __all__ = [

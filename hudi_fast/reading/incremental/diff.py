@@ -14,7 +14,7 @@ and its record key; a row that moves to another partition is a delete and an ins
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import told_while_read
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE
 from hudi_fast.view.slices import FileSlice
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -35,6 +35,7 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.incremental.commit_range import ChangeRange, readable_until, resolve_range
 from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery, check_filter, filter_of, plan_scan, readable_schema
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, load_state
 

@@ -11,7 +11,6 @@ lacks the details and ``note`` holds the error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -39,6 +38,7 @@ from hudi_fast.timeline.service_plans import (
     decode_requested_replace,
     decode_restore_metadata,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["HISTORY_SCHEMA", "describe_completed", "describe_pending", "history_table"]
 

@@ -15,7 +15,6 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +23,7 @@ import pyarrow as pa
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.reading.inspecting.words import size_text
 from hudi_fast.timeline.instants import ms_from_instant
+from hudi_fast.values import dataclass
 
 __all__ = ["PICTURE_FORMATS", "Bar", "bars_of", "draw_history", "require_picture", "size_bins"]
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +40,7 @@ from hudi_fast.expressions.conditions import (
     StartsWith,
     Value,
 )
+from hudi_fast.values import dataclass
 
 __all__ = ["Bounds", "may_match"]
 

@@ -14,7 +14,6 @@ beyond ASCII, but agree on the values that map to a given ASCII text (except Arr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from hudi_fast.expressions.conditions import And, Column, Compare, Condition, Co
 from hudi_fast.metadata_table.layout import IndexDefinition, PartitionKind
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.skipping.stats import StatsColumn, column_type
+from hudi_fast.values import dataclass
 
 __all__ = ["SPARK", "FilteredExpression", "IndexedExpression", "filtered_expressions", "indexed_expressions"]
 

@@ -27,7 +27,7 @@ the read options, and a partition whose file groups do not fit it is not skipped
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -60,6 +60,7 @@ from hudi_fast.metadata_table.read import lookup, prefix
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.skipping.stats import column_type
 from hudi_fast.schema.history import SchemaHistory, altered_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,7 @@ from hudi_fast.reading.skipping.keys import (
 )
 from hudi_fast.reading.skipping.stats import StatsColumn, partition_bounds, slice_bounds, stats_columns
 from hudi_fast.schema.history import altered_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, by_partition
 from hudi_fast.view.table_state import TableState
 

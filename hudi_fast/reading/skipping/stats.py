@@ -25,7 +25,7 @@ another from the log, so a single file proves nothing about two columns. Sources
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ from hudi_fast.metadata_table.stat_values import unwrap_values
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.skipping.bounds import Bounds
 from hudi_fast.schema.history import SchemaHistory, altered_columns
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["StatsColumn", "column_type", "partition_bounds", "slice_bounds", "stats_columns"]

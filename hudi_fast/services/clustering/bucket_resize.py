@@ -32,7 +32,6 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -61,6 +60,7 @@ from hudi_fast.services.compact_plan import require_merge_on_read
 from hudi_fast.services.running import file_plan, recover_with_metadata, stats_by_partition
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.bucket import confirm_ranges, save_ranges

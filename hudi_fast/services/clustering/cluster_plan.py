@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ from hudi_fast.timeline.service_plans import (
     decode_requested_replace,
     encode_requested_replace,
 )
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, by_partition, latest_slices

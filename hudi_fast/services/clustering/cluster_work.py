@@ -24,7 +24,7 @@ inflight files or markers name the file groups that they write to.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_fast.errors import CommitConflictError, CorruptTableError
 from hudi_fast.merging.rules import SliceMerge
@@ -36,6 +36,7 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import is_fresh
 from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan, ClusteringSlice
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.schema_history import renamer
 from hudi_fast.view.slices import FileSlice, latest_slices

@@ -24,7 +24,7 @@ import math
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias
 
@@ -44,6 +44,7 @@ from hudi_fast.services.clustering.ordering import new_bucket_prefix
 from hudi_fast.services.clustering.rows import GroupInput, joined_filters
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import base_file_name
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.markers import create_marker

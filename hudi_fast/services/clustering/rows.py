@@ -24,7 +24,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -45,6 +44,7 @@ from hudi_fast.services.clustering.cluster_work import ClusteringWork, slices_of
 from hudi_fast.services.clustering.ordering import order_rows, sort_roots, sort_values
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.service_plans import ClusteringGroup
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.output_file import carried_schema

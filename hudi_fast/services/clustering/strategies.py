@@ -8,12 +8,13 @@ Sources: ``ClusteringPlanStrategy.checkAndGetClusteringPlanStrategy`` and the st
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hudi_fast.config.rewrite_options import ClusteringOptions
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.timeline.service_plans import ClusteringPlan
+from hudi_fast.values import dataclass
 
 __all__ = ["CONSISTENT", "PlanStrategy", "execution_of", "options_of_plan", "parameters_of", "plan_strategy_of"]
 

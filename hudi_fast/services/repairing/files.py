@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from hudi_fast.config.properties_file import BACKUP_PATH
 from hudi_fast.errors import CorruptTableError, HudiError
@@ -34,6 +33,7 @@ from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instants import WRITE_ACTIONS, Instant, read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_rollback_metadata, decode_savepoint
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import (
     LOGS_NAMED_BY_WRITE,
     BaseFile,

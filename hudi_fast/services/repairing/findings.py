@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instants import Instant, State, Timeline, comparable_action, load_timeline, parse_instant_file
+from hudi_fast.values import dataclass
 from hudi_fast.view.listing import StorageLister
 
 __all__ = ["FINDING_KINDS", "Finding", "Inspection", "InstantKey", "RepairPlan", "RepairResult", "inspect_table"]

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from hudi_fast.errors import CorruptTableError, HudiError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
@@ -64,6 +63,7 @@ from hudi_fast.timeline.service_plans import (
     decode_requested_replace,
     decode_restore_metadata,
 )
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.planned_files import checked_clean, checked_clustering, checked_compaction, checked_rollback

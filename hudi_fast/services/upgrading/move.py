@@ -40,7 +40,7 @@ Source: SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_fast.config.properties_file import UPDATED_PATH, load_properties, update_properties
 from hudi_fast.config.service_options import ArchiveOptions
@@ -64,6 +64,7 @@ from hudi_fast.timeline.instants import (
     parse_instant_file,
 )
 from hudi_fast.timeline.service_plans import decode_requested_replace
+from hudi_fast.values import dataclass
 
 __all__ = [
     "SCHEMA_FOLDER",

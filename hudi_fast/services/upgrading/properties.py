@@ -39,7 +39,6 @@ release 1.2.0; and tables that these releases converted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from hudi_fast.config.bootstrap_options import HFILE_INDEX
@@ -62,6 +61,7 @@ from hudi_fast.config.option_names import (
     key_generator_of_type,
 )
 from hudi_fast.config.properties_file import CHECKSUM_KEY, table_checksum
+from hudi_fast.values import dataclass
 
 __all__ = ["TARGETS", "VERSIONS", "PropertyHints", "changed_properties", "path_between"]
 

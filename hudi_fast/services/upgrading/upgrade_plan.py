@@ -35,7 +35,7 @@ Source: UpgradeDowngrade and its handlers, releases 0.15.0 and 1.2.0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_fast.config.merge_mode import CUSTOM
 from hudi_fast.config.metadata_options import FIRST_WITH_METADATA
@@ -52,6 +52,7 @@ from hudi_fast.services.compact_plan import compactable_slices
 from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
 from hudi_fast.services.upgrading.properties import TARGETS, PropertyHints, path_between
 from hudi_fast.timeline.instants import Instant, State
+from hudi_fast.values import dataclass
 from hudi_fast.view.lost_files import moved_away
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState

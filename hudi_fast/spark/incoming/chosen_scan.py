@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -38,6 +37,7 @@ from hudi_fast.spark.incoming.file_scan import FileScan, ReadRules, ScannedFile,
 from hudi_fast.spark.jvm import java_class
 from hudi_fast.spark.storage import storage_settings
 from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ChosenScan",

@@ -17,7 +17,6 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -27,6 +26,7 @@ from pyspark.sql import types as T
 
 from hudi_fast.errors import HudiError
 from hudi_fast.spark.arrow import arrow_types
+from hudi_fast.values import dataclass
 
 __all__ = ["Expression", "Named", "Nodes", "ScanRefusedError", "column", "evaluated", "kind_of", "parsed"]
 

@@ -30,7 +30,6 @@ import datetime
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -46,6 +45,7 @@ from hudi_fast.formats.parquet.base_file import ParquetReader, open_base_file
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.spark.incoming.expressions import Expression, ScanRefusedError, evaluated
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.values import dataclass
 
 __all__ = [
     "FIRST_DAY",

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -49,6 +48,7 @@ from hudi_fast.expressions.conditions import (
 )
 from hudi_fast.reading.skipping.expressions import SPARK
 from hudi_fast.spark.jvm import java_class
+from hudi_fast.values import dataclass
 
 __all__ = ["SparkFilter", "spark_condition", "understand_filter"]
 

@@ -38,7 +38,7 @@ Compared with the core's reader a log row costs more, a base row less: :func:`be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Self
 
@@ -63,6 +63,7 @@ from hudi_fast.spark.reading.native_scan import (
 from hudi_fast.spark.storage import reached_by_spark
 from hudi_fast.storage.failures import told_while_read
 from hudi_fast.storage.forks import ThreadPool
+from hudi_fast.values import dataclass
 from hudi_fast.view.base_files import folder_values, open_source
 from hudi_fast.view.bootstrap_index import SourceFile
 from hudi_fast.view.slices import FileSlice

@@ -12,7 +12,7 @@ elsewhere, so a few rows may change file groups of any number and size. Rows are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from hudi_fast.spark.writing.tasks import bins_of, in_tasks, most_tasks, results
 from hudi_fast.spark.writing.workload import stored_sizes
 from hudi_fast.storage.forks import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import Runner, assign_partition, keys_of_partition
 from hudi_fast.writing.file_group import write_file_group

@@ -29,7 +29,6 @@ from __future__ import annotations
 import heapq
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import mmh3
@@ -44,6 +43,7 @@ from hudi_fast.keys.partition_path import encode
 from hudi_fast.schema.assignment import require_assignable
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import arrow_types, spark_arrow
+from hudi_fast.values import dataclass
 
 __all__ = [
     "addresses",

@@ -19,7 +19,7 @@ are read once more. Nothing is persisted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -72,6 +72,7 @@ from hudi_fast.spark.writing.workload import (
     stored_sizes,
     task_count,
 )
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import WritePreview, rows_by_partition
 from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT

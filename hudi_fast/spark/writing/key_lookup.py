@@ -32,7 +32,6 @@ and raises the error, because Spark would hide it inside its own exception.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,7 @@ from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.reading.column_function import in_lots, int_column, ints_of_columns
 from hudi_fast.spark.writing.columns import task_address
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.located import (
     KEYS_AT_ONCE,

@@ -33,7 +33,6 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
@@ -56,6 +55,7 @@ from hudi_fast.spark.writing.key_lookup import Lanes
 from hudi_fast.spark.writing.sent_batches import ADDRESS, BYTES, binary_of, grouped, lots, sending_errors, unpacked
 from hudi_fast.spark.writing.tasks import task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE, Buckets
+from hudi_fast.values import dataclass
 from hudi_fast.writing.assign import combined_rows
 from hudi_fast.writing.file_group import BUCKET, STORED_ROW
 from hudi_fast.writing.located import KEYS_AT_ONCE, KeyPlaces

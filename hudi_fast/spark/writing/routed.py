@@ -20,7 +20,7 @@ get their bucket in Python and are sent as bytes (packed_rows.py), unless they m
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -68,6 +68,7 @@ from hudi_fast.spark.writing.stored import (
 )
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, write_buckets
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE, Buckets, InsertPlace, insert_places
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.file_group import BUCKET, MOVED, ORIGIN, SLICE

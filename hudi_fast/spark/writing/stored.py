@@ -21,7 +21,7 @@ move to another partition, which depends on the ordering value that a reader see
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.arrow import frame_of, numbers_of, parallelism
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.spark.writing.columns import content_hash, key_text
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, ORDER, PATH
 from hudi_fast.writing.file_group import MOVED, SLICE

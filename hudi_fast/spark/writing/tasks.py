@@ -26,7 +26,7 @@ import platform
 import re
 import zlib
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,7 @@ from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.storage.failures import storage_failure
 from hudi_fast.storage.local_store import sync
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import BUCKET, BucketWriter, write_file_group

@@ -33,7 +33,6 @@ from __future__ import annotations
 import enum
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -63,6 +62,7 @@ from hudi_fast.spark.writing.sent_batches import packs_rows, unpacking_as
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token, write_partitions
 from hudi_fast.spark.writing.workload import LEAST_BYTES, PARTITIONS_TASK_BYTES, stored_sizes
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.writing.assign import assign_partition, files_of_parts, max_files
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys

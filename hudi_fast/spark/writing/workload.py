@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.spark.arrow import estimated_bytes, parallelism, reads_files, running_parallelism, session_conf
 from hudi_fast.spark.writing.columns import partition_text
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
 from hudi_fast.writing.profile import InsertFiles

@@ -29,7 +29,7 @@ import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from hudi_fast.config.option_fields import READ
@@ -38,6 +38,7 @@ from hudi_fast.config.options import OPTIONS, find_option
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.events import warn
 from hudi_fast.storage.hadoop_options import HADOOP_PREFIXES
+from hudi_fast.values import dataclass
 
 __all__ = [
     "NOTED",

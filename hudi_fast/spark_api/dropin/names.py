@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from hudi_fast.spark.session import as_it_was
+from hudi_fast.values import dataclass
 
 __all__ = ["Definition", "define", "defined", "drop_names"]
 

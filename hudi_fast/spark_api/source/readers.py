@@ -47,7 +47,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +69,7 @@ from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.arrow import arrow_types, as_spark, spark_schema
 from hudi_fast.spark.writing.columns import pack_bins
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import load_state
 

@@ -17,7 +17,6 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +38,7 @@ from hudi_fast.spark_api.streaming.exactly_once import (
     write_exactly_once,
 )
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.values import dataclass
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.settings import Settings

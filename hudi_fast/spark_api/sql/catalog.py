@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,6 +24,7 @@ from hudi_fast.spark.session import as_it_was, is_classic, text_map
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.sql_text.statements import CreateView
 from hudi_fast.storage.places import normal_uri
+from hudi_fast.values import dataclass
 from hudi_fast.view.file_names import require_own_files
 
 __all__ = [

@@ -23,7 +23,6 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.errors import ConfigError, CorruptTableError
@@ -33,6 +32,7 @@ from hudi_fast.spark.reading.reader import read
 from hudi_fast.spark.storage import spark_uri, storage_of
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.untrusted import stored_json
+from hudi_fast.values import dataclass
 
 __all__ = ["BatchLog", "Delivery", "stream_changes"]
 

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,7 @@ from hudi_fast.storage.untrusted import stored_json
 from hudi_fast.timeline.archive.timeline import newest_stored
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instants import Timeline, load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write

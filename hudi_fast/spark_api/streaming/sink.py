@@ -31,7 +31,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from hudi_fast.config.defaults_file import with_new_table
@@ -61,6 +61,7 @@ from hudi_fast.spark_api.streaming.exactly_once import (
 )
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instants import Timeline, load_timeline
+from hudi_fast.values import dataclass
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import Call, TableSession

@@ -38,7 +38,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
@@ -59,6 +59,7 @@ from hudi_fast.streamer.sources.kafka import KafkaSource, Ranges
 from hudi_fast.streamer.sources.open_source import Decoding
 from hudi_fast.streamer.sources.source import Fetched
 from hudi_fast.streamer.transform import Transform, of_function, require_placeholder
+from hudi_fast.values import dataclass
 
 __all__ = [
     "MessageRange",

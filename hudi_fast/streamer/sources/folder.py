@@ -18,7 +18,7 @@ from __future__ import annotations
 import codecs
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.streamer.messages import Rejected, Take, json_rows, readable
 from hudi_fast.streamer.settings import PREFIX, truth
 from hudi_fast.streamer.sources.source import Fetched
+from hudi_fast.values import dataclass
 
 __all__ = ["FOLDER_FORMATS", "FolderSource", "common_schema", "is_hidden"]
 

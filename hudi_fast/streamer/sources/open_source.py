@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +36,7 @@ from hudi_fast.streamer.transform import (
     with_payload,
     without_untyped,
 )
+from hudi_fast.values import dataclass
 
 if TYPE_CHECKING:
     from hudi_fast.streamer.sources.folder import FolderSource

@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -34,6 +33,7 @@ from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.streamer.protobuf import ProtoForm, ProtoType
 from hudi_fast.streamer.settings import StreamSettings
+from hudi_fast.values import dataclass
 
 __all__ = ["ProtoSchema", "Registry", "files_of", "message_name", "read_descriptor_file", "type_of"]
 

@@ -41,7 +41,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
@@ -55,6 +55,7 @@ from hudi_fast.streamer.messages import Rejected, Take
 from hudi_fast.streamer.settings import PREFIX, StreamSettings
 from hudi_fast.streamer.sources.folder import FolderSource, is_hidden
 from hudi_fast.streamer.sources.source import Fetched
+from hudi_fast.values import dataclass
 
 __all__ = ["EventMemory", "ObjectEvent", "S3EventSource", "hashed", "object_events", "shown_position"]
 

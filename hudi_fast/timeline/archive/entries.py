@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -39,6 +38,7 @@ from hudi_fast.timeline.avro_models import (
     SAVEPOINT_METADATA,
 )
 from hudi_fast.timeline.instants import Instant, State, comparable_action
+from hudi_fast.values import dataclass
 
 __all__ = ["ENTRY_SCHEMA", "ArchivedInstant", "entries_of", "instant_of"]
 

@@ -36,7 +36,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
@@ -50,6 +50,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, LogFile
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.archive.entries import ENTRY_SCHEMA, ArchivedInstant, entries_of, instant_of
 from hudi_fast.timeline.instants import comparable_action
+from hudi_fast.values import dataclass
 
 __all__ = ["append_log", "archive_files", "archive_number", "read_log", "read_log_times"]
 

@@ -35,7 +35,6 @@ import heapq
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -51,6 +50,7 @@ from hudi_fast.storage.failures import is_failure, naming_file
 from hudi_fast.storage.untrusted import check_relative, stored_json
 from hudi_fast.timeline.archive.entries import ArchivedInstant
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata, encode_commit_metadata
+from hudi_fast.values import dataclass
 
 __all__ = [
     "LSM_COLUMNS",

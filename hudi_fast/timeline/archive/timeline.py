@@ -37,7 +37,7 @@ Sources: LSMTimelineWriter, TimelineArchiverV1/V2, MetadataConversionUtils, rele
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from hudi_fast.config.service_options import ArchiveOptions
@@ -56,6 +56,7 @@ from hudi_fast.timeline.instants import (
     parse_instant_file,
     read_instant_body,
 )
+from hudi_fast.values import dataclass
 
 __all__ = [
     "ArchivedInstant",

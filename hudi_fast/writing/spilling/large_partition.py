@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +34,7 @@ from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, return_freed_bytes
 from hudi_fast.storage.concurrency import heaviest_first
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import (
     Runner,

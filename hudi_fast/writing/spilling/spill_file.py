@@ -23,7 +23,6 @@ import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
@@ -35,6 +34,7 @@ from hudi_fast.formats.varlen import gather, varlen_buffers
 from hudi_fast.kernels.hashes import xx_hash64
 from hudi_fast.merging.row_buffer import return_freed_bytes, spool_folder
 from hudi_fast.storage.forks import new_lock
+from hudi_fast.values import dataclass
 from hudi_fast.writing.prepare import check_rows, columns_for, spooled_form
 from hudi_fast.writing.write_plan import WritePlan
 
