@@ -45,13 +45,17 @@ def _dataclass(
 
     def make(cls: Any) -> Any:
         doc, cls.__doc__ = cls.__doc__, "-"  # without a text Python makes one of the signature
-        made = dataclasses.dataclass(cls, init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)
+        checked = frozen and any(map(dataclasses.is_dataclass, cls.__bases__))  # whether its bases are frozen, too
+        made = dataclasses.dataclass(
+            cls, init=False, repr=False, eq=False, frozen=checked, kw_only=kw_only, slots=slots
+        )
+        made.__dataclass_params__.frozen = frozen
         made.__doc__, fields = doc, dataclasses.fields(made)
         methods: dict[str, Any] = {"__init__": _init(made, fields, frozen)}
         if repr:
             methods["__repr__"] = _repr([one.name for one in fields if one.repr])
         if eq:
-            methods |= _comparisons([one.name for one in fields if one.compare], frozen)
+            methods |= _comparisons(fields, frozen)
         for name, method in methods.items():
             if name not in vars(made) or (name == "__hash__" and made.__hash__ is None):
                 _set(made, name, method)
@@ -119,22 +123,24 @@ def _repr(names: list[str]) -> Callable[[Any], str]:
     return __repr__
 
 
-def _comparisons(names: list[str], frozen: bool) -> dict[str, Any]:
-    values: Callable[[Any], Any]
-    if len(names) > 1:
-        values = operator.attrgetter(*names)
-    else:
-
-        def values(self: Any) -> tuple[Any, ...]:
-            return tuple(getattr(self, name) for name in names)
+def _comparisons(fields: tuple[Field[Any], ...], frozen: bool) -> dict[str, Any]:
+    compared = _values([one.name for one in fields if one.compare])
+    hashed = _values([one.name for one in fields if (one.compare if one.hash is None else one.hash)])
 
     def __eq__(self: Any, other: Any) -> Any:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+        return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
 
     def __hash__(self: Any) -> int:
-        return hash(values(self))
+        return hash(hashed(self))
 
     return {"__eq__": __eq__, "__hash__": __hash__ if frozen else None}
+
+
+def _values(names: list[str]) -> Callable[[Any], Any]:
+    """A function that returns the values of attributes as a tuple."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda self: tuple(getattr(self, name) for name in names)
 
 
 def _freeze(cls: Any, names: list[str], slots: bool) -> None:

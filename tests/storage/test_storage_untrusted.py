@@ -267,6 +267,7 @@ def test_nothing_of_a_table_is_executed() -> None:
         ("formats/parquet/encryption.py", "import_module"),  # the class that an option of the caller names
         ("spark_api/dropin/install.py", "import_module"),
         ("writing/backend.py", "import_module"),
+        ("values.py", "exec"),  # names of fields of the library's own classes
     }
     found = set()
     for file, text in sources_with(r"\b(eval|exec|compile|__import__|import_module|loads?)\("):
