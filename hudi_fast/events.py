@@ -167,7 +167,7 @@ class Phase:
         self._token = _current.set(self)
         self._started = time.monotonic()
         for one in self._listeners:
-            _told(one.begun, self)
+            _call_listener(one.begun, self)
         return self
 
     def __exit__(
@@ -178,7 +178,7 @@ class Phase:
         if self._token is not None:
             _current.reset(self._token)
         for one in reversed(self._listeners):
-            _told(one.ended, self)
+            _call_listener(one.ended, self)
         logger = logger_of(self.area)
         if logger.isEnabledFor(self._level):
             self._log(logger)
@@ -207,7 +207,7 @@ class Phase:
             with one_at_a_time:
                 self.done += 1
                 for one in self._listeners:
-                    _told(one.advanced, self)
+                    _call_listener(one.advanced, self)
             return answer
 
         return counted
@@ -264,7 +264,7 @@ def completed(done: Completed) -> None:
     """Tell the listeners of the current phase that an action was completed."""
     outer = _current.get()
     for one in _global if outer is None else outer._listeners:
-        _told(one.completed, done)
+        _call_listener(one.completed, done)
 
 
 @contextmanager
@@ -325,7 +325,7 @@ def _in_force(own: tuple[Listener, ...], outer: Phase | None) -> tuple[Listener,
     return (*inherited, *(one for one in own if one not in inherited)) if own else inherited
 
 
-def _told(method: Callable[[Any], None], event: object) -> None:
+def _call_listener(method: Callable[[Any], None], event: object) -> None:
     try:
         method(event)
     except Exception as error:

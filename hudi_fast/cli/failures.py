@@ -61,12 +61,12 @@ def reported(error: BaseException, with_traceback: bool = False) -> int:
         return _PIPE_CLOSED
     if with_traceback:
         traceback.print_exception(error)
-    text, code = _told(error)
+    text, code = _text_and_code(error)
     print_note("Error", text, "red")
     return code
 
 
-def _told(error: BaseException) -> tuple[str, int]:
+def _text_and_code(error: BaseException) -> tuple[str, int]:
     """The message of an error, and the exit code."""
     if isinstance(error, click.UsageError):
         program = "hudi-fast" if error.ctx is None else error.ctx.command_path

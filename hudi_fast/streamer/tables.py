@@ -218,7 +218,7 @@ class Health:
             return 404, "text/plain", b"The paths are /health, /ready and /metrics.\n"
         silent = time.monotonic() - self._last
         is_good = self._turn is not None if path == "/ready" else silent < self._stale
-        return 200 if is_good else 503, "application/json", json.dumps(self._told(silent)).encode()
+        return 200 if is_good else 503, "application/json", json.dumps(self._turn_report(silent)).encode()
 
     @contextmanager
     def served(self, port: int, host: str = "0.0.0.0") -> Iterator[int]:
@@ -257,7 +257,7 @@ class Health:
             server.shutdown()
             server.server_close()
 
-    def _told(self, silent: float) -> dict[str, Any]:
+    def _turn_report(self, silent: float) -> dict[str, Any]:
         turn = self._turn
         answer: dict[str, Any] = {"table": self._table, "seconds_since_turn": round(silent, 3)}
         if turn is not None:
