@@ -43,7 +43,7 @@ def loaded(program: str) -> list[str]:
     [
         ("import hudi_fast", 1, set()),
         (WRITE, 300, COMMON),
-        (READ, 200, COMMON),
+        (READ, 190, COMMON),
         (FILTERED, 205, COMMON | {"sqlglot"}),
         (INFO, 175, COMMON | {"click", "rich"}),
         (HELP, 25, {"click"}),

@@ -17,8 +17,6 @@ from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import TableNotFoundError
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.incremental.cdc import changes_table, plan_cdc
-from hudi_fast.reading.incremental.query import incremental_view, plan_incremental
 from hudi_fast.reading.scan import Filter, ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
@@ -74,6 +72,10 @@ def read_rows(
     if settings.query_type != "incremental":
         state = state_for_query(storage, settings.as_of, settings.metadata_enabled)
         return scan_table(plan_scan(state, columns, filter, threads, query))
+    # Importing these takes a snapshot longer than reading a small table.
+    from hudi_fast.reading.incremental.cdc import changes_table, plan_cdc
+    from hudi_fast.reading.incremental.query import incremental_view, plan_incremental
+
     if settings.incremental_format != "cdc":
         return scan_table(plan_incremental(incremental_view(storage, settings), columns, filter, threads, query))
     plan = plan_cdc(open_state(storage, None, settings.metadata_enabled), settings)
