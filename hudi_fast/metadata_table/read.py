@@ -42,6 +42,8 @@ HFileQuery = Callable[[HFileReader], Iterable[Entries]]
 
 _LAYER_BYTES = 128 << 20
 _MAX_THREADS = 8
+_FEW_KEYS = 1000
+"""Answers to queries with up to this number of keys are kept: statistics that the next read of the table wants, too."""
 _WHOLE_BYTES = 8 << 20
 """Log blocks up to this size are read whole; larger blocks are read only in the needed ranges."""
 
@@ -81,6 +83,15 @@ def lookup(
         UnsupportedFeatureError: the kind of the partition is unknown, or values have an unsupported type.
         ConfigError: ``data_partition`` is given for an index that is not partitioned, or missing for a partitioned one.
     """
+    if len(keys) > _FEW_KEYS or hashed is not None:
+        return _looked_up(table, partition, keys, hashed, data_partition)
+    query = "lookup", partition, data_partition, tuple(keys.to_pylist())
+    return table.answer(query, lambda: _looked_up(table, partition, keys, None, data_partition))
+
+
+def _looked_up(
+    table: MetadataTable, partition: str, keys: pa.Array, hashed: pa.Array | None, data_partition: str | None
+) -> pa.Table:
     candidates = _candidate_groups(table, partition, data_partition)
     keys, hashed = _distinct(keys, hashed)
     if not len(keys) or not len(candidates):
@@ -107,7 +118,14 @@ def prefix(table: MetadataTable, partition: str, prefixes: Sequence[str]) -> pa.
         CorruptTableError: a file is missing or corrupt.
         UnsupportedFeatureError: the kind of the partition is unknown, or values have an unsupported type.
     """
-    wanted = pa.array(sorted(set(prefixes)), pa.string())
+    distinct = tuple(sorted(set(prefixes)))
+    if len(distinct) > _FEW_KEYS:
+        return _with_prefix(table, partition, distinct)
+    return table.answer(("prefix", partition, distinct), lambda: _with_prefix(table, partition, distinct))
+
+
+def _with_prefix(table: MetadataTable, partition: str, prefixes: tuple[str, ...]) -> pa.Table:
+    wanted = pa.array(prefixes, pa.string())
     groups = len(table.groups(partition))
     queries: dict[int, HFileQuery] = {}
     if table.hashes_secondary_values(partition):

@@ -26,7 +26,7 @@ Load a table's state with files listed by its metadata table, if the metadata ta
 
     configuration, timeline ─► checked ─► open_metadata ─► the lister: MetadataLister, or folders ─► state
 
-A process that writes to a table repeatedly passes its last state as the known one. That state is returned if the
+A process that reads or writes a table repeatedly passes its last state as the known one. That state is returned if the
 configurations, both timelines, the index definitions and the files of the metadata table are unchanged, because all
 else follows from them and from files that never change under their names.
 """
@@ -452,7 +452,8 @@ def _opened_by(storage: Storage, known: TableState) -> TableState:
     view, lister = known.view, known.view.lister
     if isinstance(lister, MetadataLister):
         lister = lister.on(lister.table.opened_by(storage))
-    view = replace(view, lister=lister, archive=ArchivedTimes(storage, known.config.history_folder))
+    logged = None if view.logged is None else replace(view.logged, storage=storage)
+    view = replace(view, lister=lister, archive=ArchivedTimes(storage, known.config.history_folder), logged=logged)
     return replace(known, storage=storage, view=view)
 
 

@@ -17,8 +17,11 @@ releases 0.15.0 and 1.2.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+
+import pyarrow as pa
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
@@ -60,6 +63,8 @@ __all__ = [
 ]
 
 _CACHED_BYTES = 128 << 20
+_ANSWERS, _ANSWER_BYTES = 16, 1 << 20
+"""Number of kept answers, and the size of the largest one."""
 _ROLLBACKS = ("rollback", "restore")
 
 _INSTANT_DIGITS = 17
@@ -87,6 +92,7 @@ class _Caches:
         self.lock = new_lock()
         self.rule: _Rule | None = None
         self.groups: dict[str, tuple[FileSlice, ...]] = {}
+        self.answers: OrderedDict[Hashable, pa.Table] = OrderedDict()
         self.blocks = BlockCache(_CACHED_BYTES)
 
     def __reduce__(self) -> tuple[type[_Caches], tuple[()]]:
@@ -139,6 +145,27 @@ class MetadataTable:
     def blocks(self) -> BlockCache:
         """Cache of HFile blocks."""
         return self._caches.blocks
+
+    def answer(self, query: Hashable, find: Callable[[], pa.Table]) -> pa.Table:
+        """The records that a query finds; small answers are kept for later reads of the same state.
+
+        Args:
+            query: identifies the query.
+            find: executes it.
+        """
+        answers = self._caches.answers
+        with self._caches.lock:
+            found = answers.get(query)
+            if found is not None:
+                answers.move_to_end(query)
+                return found
+        found = find()
+        if found.nbytes <= _ANSWER_BYTES:
+            with self._caches.lock:
+                answers[query] = found
+                if len(answers) > _ANSWERS:
+                    answers.popitem(last=False)
+        return found
 
     def unusable(self, partition: str) -> str | None:
         """Why a partition cannot be read; None when it can."""

@@ -6,6 +6,7 @@ Sources: ``TimelineUtils.validateTimestampAsOf``, ``HoodieTimeTravelException`` 
 from __future__ import annotations
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.metadata_table.last_states import current_state
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -26,6 +27,8 @@ def state_for_query(storage: Storage, as_of: str | None, use_metadata: bool = Tr
     Raises:
         ConfigError: a write was pending at that time, or the cleaner has deleted files of that time.
     """
+    if as_of is None and use_metadata:
+        return current_state(storage)
     state = open_state(storage, as_of, use_metadata)
     if as_of is None:
         return state

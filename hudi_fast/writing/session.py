@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from typing import Any
@@ -27,11 +26,11 @@ from hudi_fast.errors import LockTimeoutError, ServiceTakenError
 from hudi_fast.events import Listener, Phase, phase
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.table_lock import HeldLock, table_lock
-from hudi_fast.metadata_table.state import MetadataLister, can_be_kept, metadata_of, open_state
+from hudi_fast.metadata_table.last_states import keep_state, last_state
+from hudi_fast.metadata_table.state import MetadataLister, metadata_of, open_state
 from hudi_fast.metadata_table.updates.commit import Recorded
 from hudi_fast.monitoring.metrics import SPANS, spans_are_wanted
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instants import Instant, Timeline
@@ -40,7 +39,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["Call", "TableSession", "keep_state", "last_state"]
+__all__ = ["Call", "TableSession"]
 
 _DERIVABLE = ("commit", "deltacommit", "clean")
 """Actions that add or delete files and end no file group."""
@@ -374,49 +373,3 @@ class TableSession:
         if self._section is None:
             raise RuntimeError("The table's lock is not held: call once_unlocked within locked().")
         self._section.unlocked_work.append(work)
-
-
-# ---- the last states of the tables that this process writes to
-#
-# ::
-#
-#     end of a write ─► keep_state ─► last_state ─► open_state(known=...) of the next write: used if nothing changed
-#
-# A stream of small writes would otherwise list the same files and read the same records of the metadata table before
-# each of them.
-
-
-_TABLES = 4
-_CACHED_BYTES = 128 << 20
-"""Maximum bytes of decompressed HFile blocks of all kept tables; the last table is kept at any size."""
-_LOCK = new_lock()
-_STATES: OrderedDict[str, TableState] = OrderedDict()
-"""By folder of the table; the most recently used one is the last."""
-
-
-def keep_state(state: TableState) -> None:
-    """Keep the state of a table in place of an earlier one, if it can be used again."""
-    if type(state.storage) is not Storage or not can_be_kept(state):
-        return
-    folder = state.storage.fs_path("")
-    with _LOCK:
-        _STATES[folder] = replace(state, commits=state.commits.of_few_files())
-        _STATES.move_to_end(folder)
-        while len(_STATES) > _TABLES or (len(_STATES) > 1 and _cached_bytes() > _CACHED_BYTES):
-            _STATES.popitem(last=False)
-
-
-def last_state(storage: Storage) -> TableState | None:
-    """The last state of the table at a storage; None if none was kept, or with other connection options."""
-    if type(storage) is not Storage:
-        return None
-    with _LOCK:
-        found = _STATES.get(storage.fs_path(""))
-    if found is None or (found.storage.uri, found.storage.options) != (storage.uri, storage.options):
-        return None
-    return found
-
-
-def _cached_bytes() -> int:
-    tables = map(metadata_of, _STATES.values())
-    return sum(table.blocks.nbytes for table in tables if table is not None)

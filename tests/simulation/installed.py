@@ -32,6 +32,7 @@ import hudi_fast.locking.file_system as file_system_module
 import hudi_fast.locking.in_storage as in_storage_module
 import hudi_fast.locking.lock_record as lock_record_module
 import hudi_fast.locking.machine as machine_module
+import hudi_fast.metadata_table.last_states as last_states_module
 import hudi_fast.storage.base as base_module
 import hudi_fast.storage.forks as thread_pool_module
 import hudi_fast.storage.local_store as local_store_module
@@ -39,7 +40,6 @@ import hudi_fast.storage.stores as object_store_module
 import hudi_fast.timeline.heartbeat as heartbeat_module
 import hudi_fast.writing.flow as flow_module
 import hudi_fast.writing.markers as write_memory_module
-import hudi_fast.writing.session as last_states_module
 from hudi_fast.storage.local_store import LocalStore
 from hudi_fast.storage.places import Place
 from tests.simulation.kernel import File, Folder, Kernel, Writing

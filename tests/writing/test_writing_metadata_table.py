@@ -17,9 +17,9 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.metadata_table import last_states as sessions
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing import session as sessions
 from tests.support.golden import Golden
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.mor_tables import mor_options

@@ -1,9 +1,11 @@
-"""A process that writes again uses the last state of a table if it is current, and no other one."""
+"""A process that reads or writes again uses the last state of a table if it is current, and no other one."""
 
 from __future__ import annotations
 
+import random
 import shutil
-from collections import Counter
+from collections import Counter, OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,17 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.expressions.sql_filters import sql_filter
+from hudi_fast.metadata_table import last_states
+from hudi_fast.metadata_table import read as metadata_read
 from hudi_fast.metadata_table import state as state_module
+from hudi_fast.metadata_table.last_states import keep_state, last_state
 from hudi_fast.metadata_table.state import MetadataLister, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instants import Instant
 from hudi_fast.view import table_state
 from hudi_fast.view.table_state import commits_newest_first
-from hudi_fast.writing import session as sessions
-from hudi_fast.writing.session import keep_state, last_state
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.small_tables import options, plain_rows
 
@@ -28,7 +32,7 @@ SETTINGS = options()
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_STATES", type(sessions._STATES)())
+    monkeypatch.setattr(last_states, "_STATES", type(last_states._STATES)())
 
 
 @pytest.fixture
@@ -147,6 +151,87 @@ def test_a_state_is_not_used_after_a_change_of_its(part: str, tmp_path: Path, op
     state = open_state(Storage(tmp_path), known=mine)
     assert opened["opened"] == 1
     assert state.view.lister is not mine.view.lister
+
+
+def test_a_second_read_lists_no_file_and_looks_no_statistics_up_again(
+    tmp_path: Path, opened: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    original = metadata_read._read
+
+    def noted(table: Any, partition: str, *given: Any, **more: Any) -> Any:
+        read.append(partition)
+        return original(table, partition, *given, **more)
+
+    monkeypatch.setattr(metadata_read, "_read", noted)
+    upsert(tmp_path, range(40), 1)
+    for where, rows in (("ts = 1", 40), ("ts = 2", 0)):
+        assert hf.read(tmp_path, filter=where).num_rows == rows
+        opened.clear()
+        read.clear()
+        assert hf.read(tmp_path, filter=where).num_rows == rows
+        assert not opened
+        assert not read
+    upsert(tmp_path, range(10), 2)
+    opened.clear()
+    read.clear()
+    assert hf.read(tmp_path, filter="ts = 2").num_rows == 10
+    assert read
+    assert not opened
+
+
+def test_a_read_after_another_process_has_written_opens_the_table_again(tmp_path: Path, opened: Counter[str]) -> None:
+    upsert(tmp_path, range(40), 1)
+    assert hf.read(tmp_path, filter="ts = 2").num_rows == 0
+    mine = last_state(Storage(tmp_path))
+    assert mine is not None
+    upsert(tmp_path, range(10), 2)  # as if by another process
+    keep_state(mine)
+    opened.clear()
+    assert hf.read(tmp_path, filter="ts = 2").num_rows == 10
+    assert opened["opened"] == 1
+
+
+@pytest.mark.parametrize("version", ["9", pytest.param("8", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in range(1, 6))])
+def test_reads_between_changes_by_another_process_see_each_of_them(
+    kind: str, version: str, seed: int, tmp_path: Path
+) -> None:
+    chance, others = random.Random(seed), OrderedDict[str, Any]()
+    more = {
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.write.table.version": version,
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.metadata.compact.max.delta.commits": "2",
+        "hoodie.metadata.record.index.enable": "true",
+    }
+
+    def change(path: Path, ts: int) -> None:
+        table, begin = hf.HudiTable(path), chance.randrange(30)
+        kinds: list[Callable[[], object]] = [
+            lambda: upsert(path, range(begin, begin + 9), ts, more),
+            lambda: table.delete(where=f"ts < {chance.randrange(ts + 1)}"),
+            lambda: table.services.cluster({"hoodie.clustering.plan.strategy.sort.columns": "id"}),
+            lambda: table.services.clean({"hoodie.clean.commits.retained": "1"}),
+            lambda: table.services.rollback() if chance.random() < 0.5 else None,
+            lambda: table.services.compact() if kind == "MERGE_ON_READ" else None,
+            lambda: table.insert_overwrite(plain_rows(range(begin, begin + 2), ts=ts, partitions=4), more),
+        ]
+        chance.choices(kinds, [6, 2, 1, 1, 1, 1, 1])[0]()
+
+    upsert(tmp_path, range(20), 1, more)
+    for ts in range(2, 12):
+        with pytest.MonkeyPatch.context() as other:
+            other.setattr(last_states, "_STATES", others)
+            change(tmp_path, ts)
+            rows = hf.read(tmp_path).sort_by("id")
+        assert hf.read(tmp_path).sort_by("id").equals(rows)
+        for where in (f"ts = {ts}", f"id = 'k{chance.randrange(40):05}'"):
+            found = hf.read(tmp_path, filter=where).sort_by("id")
+            assert found.equals(rows.filter(sql_filter(where, rows.schema)))
 
 
 def test_a_table_that_was_deleted_and_made_again_is_opened_again(tmp_path: Path) -> None:
@@ -276,7 +361,7 @@ def test_a_small_upsert_lists_few_folders(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_blocks_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_CACHED_BYTES", 0)
+    monkeypatch.setattr(last_states, "_CACHED_BYTES", 0)
     record_index = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
     for number in range(3):
         for ts in range(3):
