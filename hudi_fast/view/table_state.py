@@ -63,39 +63,44 @@ class DecodedCommits:
     files.
     """
 
-    def __init__(self, known: Mapping[Instant, CommitMetadata] | None = None) -> None:
-        self._known = dict(known or {})
+    def __init__(self, few: Mapping[Instant, CommitMetadata] | None = None) -> None:
+        self._shared = [few or {}]
+        self._large: Mapping[Instant, CommitMetadata] = {}
 
     def __reduce__(self) -> tuple[type[DecodedCommits], tuple[()]]:
         return DecodedCommits, ()
 
     def __contains__(self, instant: Instant) -> bool:
-        return instant in self._known
+        return instant in self._shared[0] or instant in self._large
 
     def read(self, storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
         """The metadata of a completed commit, read unless it is known."""
-        found = self._known.get(instant)
+        found = self._shared[0].get(instant) or self._large.get(instant)
         if found is None:
             found = read_commit(storage, config, instant)
-            self._known = _kept_commits({**self._known, instant: found}, keeps_newest=True)
+            self._shared[0] = few = _of_few_files({**self._shared[0], instant: found})
+            if instant not in few and all(one.requested <= instant.requested for one in self._large):
+                self._large = {instant: found}
         return found
 
     def with_commit(self, instant: Instant, metadata: CommitMetadata) -> DecodedCommits:
         """A copy that also knows a commit, which storage need not have."""
-        return DecodedCommits({**self._known, instant: metadata})
+        copy = DecodedCommits(self._shared[0])
+        copy._large = {**self._large, instant: metadata}
+        return copy
 
     def of_few_files(self) -> DecodedCommits:
-        """A copy to keep for a long time."""
-        return DecodedCommits(_kept_commits(self._known, keeps_newest=False))
+        """The commits of few files, to keep for a long time. What either of the two reads later, both know."""
+        kept = DecodedCommits()
+        kept._shared = self._shared
+        return kept
 
 
-def _kept_commits(commits: Mapping[Instant, CommitMetadata], keeps_newest: bool) -> dict[Instant, CommitMetadata]:
+def _of_few_files(commits: Mapping[Instant, CommitMetadata]) -> dict[Instant, CommitMetadata]:
     kept: dict[Instant, CommitMetadata] = {}
     files = 0
     for instant in sorted(commits, key=lambda one: one.requested, reverse=True):
         count = 1 + sum(map(len, commits[instant].partition_to_write_stats.values()))
-        if keeps_newest and not kept:
-            count = 0
         if files + count <= _FILES_OF_KEPT_COMMITS:
             kept[instant] = commits[instant]
             files += count

@@ -5,12 +5,14 @@ Control requests are all but one write of each data file and the reads of data f
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.metadata_table import last_states
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing import transaction
 from hudi_fast.writing.local import LocalEngine
@@ -172,15 +174,26 @@ def test_a_small_upsert_takes_few_requests(s3_server: S3Server, counted: Faults)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("filter_", [None, "id > 'k00050'"])
 def test_a_read_asks_for_each_small_file_once(
-    kind: str, filter_: str | None, s3_server: S3Server, counted: Faults
+    kind: str, filter_: str | None, s3_server: S3Server, counted: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = Tables(s3_server, counted, kind, f"read-{kind}-{filter_ is None}")
     for ts in (1, 2, 3):
         tables.write(1, ts)
     table = tables.open(1)
+    monkeypatch.setattr(last_states, "_STATES", OrderedDict())  # a process that has not written the table
     counted.arm()
     assert table.to_arrow(filter=filter_).num_rows == (2 if filter_ is None else 0)
     gets = [one for one in counted.asked if one.startswith("GET") and (".log." in one or ".hfile" in one)]
     assert len(gets) > 3
     assert len(gets) == len(set(gets))
     assert not any(one.startswith("HEAD") for one in counted.asked)
+    first, again = len(counted.asked), read_again(counted, table, filter_)
+    assert not any("/metadata/" in one and (".log." in one or ".hfile" in one) for one in again)
+    assert len(again) <= 10 < first
+
+
+def read_again(counted: Faults, table: hf.HudiTable, filter_: str | None) -> list[str]:
+    """The requests of another read."""
+    counted.arm()
+    table.to_arrow(filter=filter_)
+    return list(counted.asked)
