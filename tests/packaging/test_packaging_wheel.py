@@ -111,7 +111,7 @@ def test_the_quick_start_runs_from_the_wheel(installed: Path, tmp_path: Path) ->
 
 def test_the_package_and_its_kernels_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     code = "import hudi_fast, hudi_fast.kernels.bloom as bloom; print(hudi_fast.__file__, bloom.__file__, sep='\\n')"
-    for line in run([installed / "python", "-c", code], tmp_path).splitlines():
+    for line in run([installed / "python", "-c", code], tmp_path, PYTHONPATH="").splitlines():
         assert Path(line).is_relative_to(installed.parent)
 
 
