@@ -6,7 +6,9 @@ import random
 import shutil
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -232,6 +234,35 @@ def test_reads_between_changes_by_another_process_see_each_of_them(
         for where in (f"ts = {ts}", f"id = 'k{chance.randrange(40):05}'"):
             found = hf.read(tmp_path, filter=where).sort_by("id")
             assert found.equals(rows.filter(sql_filter(where, rows.schema)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_threads_that_read_beside_a_writer_see_whole_commits(kind: str, tmp_path: Path) -> None:
+    more = {"hoodie.datasource.write.table.type": kind, "hoodie.metadata.compact.max.delta.commits": "3"}
+    upsert(tmp_path, range(40), 1, more)
+    written = Event()
+
+    def read(where: str | None) -> list[int]:
+        found: list[int] = []
+        while not written.is_set():
+            times = hf.read(tmp_path, filter=where)["ts"].to_pylist()
+            assert len(times) == 40
+            (time,) = set(times)
+            found.append(time)
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        reads = [pool.submit(read, where) for where in (None, "ts > 0", "id >= 'k'", "part >= ''")]
+        try:
+            for ts in range(2, 12):
+                upsert(tmp_path, range(40), ts, more)
+        finally:
+            written.set()
+    for one in reads:
+        times = one.result()
+        assert times
+        assert times == sorted(times)
 
 
 def test_a_table_that_was_deleted_and_made_again_is_opened_again(tmp_path: Path) -> None:
