@@ -52,6 +52,7 @@ from hudi_fast.metadata_table.read import lookup, scan
 from hudi_fast.metadata_table.records import ALL_PARTITIONS
 from hudi_fast.metadata_table.table import MetadataTable, open_metadata
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -465,12 +466,15 @@ def _has_current_metadata(known: TableState) -> bool:
     table = metadata_of(known)
     if table is None:
         return False
+    checks: list[Callable[[], bool]] = [
+        lambda: TableConfig.from_properties(load_properties(table.storage), table.storage.uri) == table.config,
+        lambda: load_timeline(table.storage, table.config) == table.timeline,
+        lambda: load_definitions(table.data_storage, known.config) == table.definitions,
+        table.has_all_files,
+    ]
     try:
-        return (
-            TableConfig.from_properties(load_properties(table.storage), table.storage.uri) == table.config
-            and load_timeline(table.storage, table.config) == table.timeline
-            and load_definitions(table.data_storage, known.config) == table.definitions
-            and table.has_all_files()
-        )
+        if table.storage.is_local:
+            return all(check() for check in checks)
+        return all(in_threads(lambda check: check(), checks, len(checks)))
     except (HudiError, OSError):
         return False  # opening the metadata table again reports why it cannot be trusted
