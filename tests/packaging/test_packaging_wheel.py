@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
@@ -54,6 +56,71 @@ def sources(_):
 
 print(*sorted({row["at"] for row in spark.range(1).mapInArrow(sources, "at string").collect()}), sep="\\n")
 spark.stop()
+"""
+TYPED = """
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+import hudi_fast as hf
+from hudi_fast.streamer.sources.source import Fetched
+
+
+def load(path: str, rows: pa.Table) -> hf.WriteResult:
+    words = hf.write(rows, path, key="id", partition_by=["city"], order_by="ts", table_type="merge_on_read")
+    result = hf.write(rows, path, {"hoodie.metadata.enable": True}, operation="insert", index="record")
+    print(words.inserts + result.updates, result.instant.upper(), result.plan.upper())
+    return result
+
+
+def work(path: str, rows: pa.Table) -> None:
+    table = hf.HudiTable(path)
+    table.upsert(rows)
+    table.insert([{"id": 1, "city": "Oslo"}])
+    table.update(where="id = 1", set={"city": "upper(city)"})
+    table.delete(where="id = 2")
+    table.merge(rows).on("target.id = source.id").when_matched_update().when_not_matched_insert().execute()
+    found, number = table.to_arrow(columns=["id"], filter="fare > 5", as_of="2024-01-01"), table.count() + 1
+    for batch in table.to_batches():
+        number += batch.num_rows
+    print(found.num_rows, number, table.history().num_rows, table.explain("id = 1"))
+    table.services.clean()
+    table.services.compact()
+    table.services.cluster({"hoodie.clustering.plan.strategy.sort.columns": "id"})
+    table.services.index(kind="record_index")
+    print(table.services.validate().ok, hf.is_table(path), hf.scan(path).head(3).num_rows)
+
+
+class Own:
+    def fetch(self, position: str | None, limit: int | None) -> Fetched:
+        return Fetched(pa.table({"id": [1]}).to_reader(), "1", {})
+
+    def committed(self, position: str | None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def feed(path: str, options: Mapping[str, Any]) -> None:
+    for turn in hf.Streamer(options, source=Own(), target_base_path=path, target_table="t").run():
+        print(turn.inserts + 1, turn.instant.upper())
+    try:
+        hf.read(path, filter="id = 1")
+    except hf.TableNotFoundError as error:
+        print(error)
+"""
+MISTYPED = """
+import hudi_fast as hf
+
+hf.write([], "t", key="id", operation="upsrt")
+hf.write([], "t", key="id", table_type="mor")
+hf.write([], "t", key="id", index="recrd")
+hf.write([], "t", kye="id")
+hf.HudiTable("t").upsrt([])
+text: str = hf.HudiTable("t").count()
+hf.write([], "t").insrts
 """
 
 
@@ -113,6 +180,18 @@ def test_the_package_and_its_kernels_come_from_the_wheel(installed: Path, tmp_pa
     code = "import hudi_fast, hudi_fast.kernels.bloom as bloom; print(hudi_fast.__file__, bloom.__file__, sep='\\n')"
     for line in run([installed / "python", "-c", code], tmp_path, PYTHONPATH="").splitlines():
         assert Path(line).is_relative_to(installed.parent)
+
+
+def test_programs_of_a_user_are_checked_by_mypy(installed: Path, tmp_path: Path) -> None:
+    """Calls as the pages show them have the right types; each misspelt word, value or name is an error."""
+    for name, text in (("typed.py", TYPED), ("mistyped.py", MISTYPED)):
+        (tmp_path / name).write_text(text)
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--disable-error-code", "import-untyped"]
+    command = [*mypy, "--python-executable", str(installed / "python")]
+    run([*command, "typed.py"], tmp_path, PYTHONPATH="")
+    done = subprocess.run([*command, "mistyped.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    wrong = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error: " in line}
+    assert wrong == set(range(4, 11)), done.stdout
 
 
 @pytest.mark.spark
