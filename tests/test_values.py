@@ -32,42 +32,28 @@ OPTIONS = ("eq", "frozen", "kw_only", "repr", "slots")
 Decorator = Callable[..., Any]
 
 
-class Parts:
-    """What a drawn class has beside its fields."""
-
-    limit: ClassVar[int] = 5
-
-    @staticmethod
-    def explicit_eq(self: Any, other: Any) -> bool:
-        return True
-
-    @staticmethod
-    def explicit_repr(self: Any) -> str:
-        return "own"
+OWN = {
+    "__eq__": lambda self, other: True,
+    "__hash__": lambda self: 42,
+    "__repr__": lambda self: "own",
+    "__post_init__": lambda self: object.__setattr__(self, dataclasses.fields(self)[0].name, 99),
+}
+"""Methods that a class may define itself; the last one is seen in the first field."""
 
 
 def made(
     decorator: Decorator, fields: dict[str, str], options: dict[str, bool], own: set[str], base: type = object
 ) -> Any:
     body: dict[str, Any] = {name: dataclasses.field(**KINDS[kind]) for name, kind in fields.items() if KINDS[kind]}
-    body |= {"__annotations__": dict.fromkeys(fields, "object"), "__doc__": "Drawn."}
-    if "eq" in own:
-        body["__eq__"] = Parts.explicit_eq
-    if "repr" in own:
-        body["__repr__"] = Parts.explicit_repr
-    if "hash" in own:
-        body["__hash__"] = lambda self: 42
-    if "post" in own:
-        body["__post_init__"] = lambda self: (
-            object.__setattr__(self, "seen", True) if not options.get("slots") else None
-        )
-    return decorator(**options)(type("Drawn", (base,), body))
+    annotations: dict[str, Any] = {"limit": ClassVar[int], **dict.fromkeys(fields, "object")}
+    body |= {"__annotations__": annotations, "__doc__": "Drawn."}
+    return decorator(**options)(type("Drawn", (base,), body | {name: OWN[name] for name in own}))
 
 
 def outcome(call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except Exception as error:
+    except (AttributeError, SyntaxError, TypeError) as error:
         return type(error), str(error)
 
 
@@ -102,7 +88,8 @@ def behaviour(cls: Any, arguments: tuple[int, ...], keywords: dict[str, int]) ->
 def unknown_attribute(one: Any) -> Any:
     """What setting an attribute without a field does. Frozen classes with slots of Python fail in their own code."""
     found = outcome(lambda: setattr(one, "unknown", 9))
-    if isinstance(found, tuple) and found[1].startswith("super(type, obj)"):
+    is_ours = getattr(type(one).__setattr__, "__module__", "") == values.__name__
+    if not is_ours and isinstance(found, tuple) and found[1].startswith("super(type, obj)"):
         return dataclasses.FrozenInstanceError, "cannot assign to field 'unknown'"
     return found
 
@@ -112,7 +99,7 @@ drawn_options = st.fixed_dictionaries({}, optional={name: st.booleans() for name
 
 
 @settings(max_examples=300, deadline=None)
-@given(drawn_fields, drawn_options, st.sets(st.sampled_from(["eq", "repr", "hash", "post"])), st.data())
+@given(drawn_fields, drawn_options, st.sets(st.sampled_from(sorted(OWN))), st.data())
 def test_a_class_behaves_as_one_of_the_standard_library(
     fields: dict[str, str], options: dict[str, bool], own: set[str], data: st.DataObject
 ) -> None:

@@ -27,11 +27,9 @@ def state_for_query(storage: Storage, as_of: str | None, use_metadata: bool = Tr
     Raises:
         ConfigError: a write was pending at that time, or the cleaner has deleted files of that time.
     """
-    if as_of is None and use_metadata:
-        return current_state(storage)
-    state = open_state(storage, as_of, use_metadata)
     if as_of is None:
-        return state
+        return current_state(storage) if use_metadata else open_state(storage, use_metadata=False)
+    state = open_state(storage, as_of, use_metadata)
     _refuse_pending(state, as_of)
     _refuse_cleaned(state, as_of)
     return state
