@@ -81,7 +81,7 @@ class RowFilter:
         columns = frozenset(one.path[0] for call in calls for one in call.arguments if isinstance(one, Field))
         if isinstance(tree.root, Field):
             columns = frozenset(tree.root.path[:1])
-        nan_is_null = any(call.function == "is_null" and _options(call)["nan_is_null"] for call in calls)
+        nan_is_null = any(call.function == "is_null" and _options(call).get("nan_is_null") for call in calls)
         safe = None if nan_is_null else on_safe_bounds(expression)
         return cls(expression, condition, columns, _may_pass_nan(condition), safe)
 
@@ -167,7 +167,7 @@ def _leaf(call: Call) -> Condition:
     value = _value(arguments[0])
     options = _options(call)
     if name == "is_null":
-        return IsNull(value, bool(options["nan_is_null"]))
+        return IsNull(value, bool(options.get("nan_is_null")))  # `pc.is_null(field)` has no options
     if name == "is_nan":
         return IsNan(value)
     if name == "is_valid":

@@ -8,7 +8,7 @@ Times of day become numbers, timestamps count microseconds, fixed-size binary be
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
@@ -364,7 +364,7 @@ def spark_arrow(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, _spark_kind(field.type)) for field in schema])
 
 
-def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> list[pa.Array]:
+def as_spark(batch: pa.RecordBatch, target: Iterable[pa.Field]) -> list[pa.Array]:
     """Cast the columns of ``batch`` to the types of ``target``, which may have further columns."""
     return [
         column if column.type == field.type else column.cast(field.type)

@@ -46,6 +46,7 @@ def constant(value: object) -> Constant:
         (A, Compare("==", NODE_A, constant(True))),
         (~A, Not(Compare("==", NODE_A, constant(True)))),
         (A.is_null(), IsNull(NODE_A)),
+        (pc.is_null(A), IsNull(NODE_A)),
         (A.is_null(nan_is_null=True), IsNull(NODE_A, or_nan=True)),
         (A.is_valid(), Not(IsNull(NODE_A))),
         (pc.starts_with(C, "ab"), StartsWith(NODE_C, "ab")),

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["files_scanned"]
+import pytest
+
+from hudi_fast.spark.reading import python_scan, reader, scan
+
+__all__ = ["files_scanned", "without_python_scan"]
+
+
+def without_python_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read as in Spark Connect and Spark 3.5, where Python does not learn the columns of a query."""
+    for module in (python_scan, scan, reader):
+        monkeypatch.setattr(module, "prunes_columns", lambda spark: False)
 
 
 def files_scanned(frame: Any) -> int:

@@ -13,6 +13,7 @@ import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.spark.query_plans import without_python_scan
 from tests.support.golden import golden_names
 from tests.support.mor_tables import mor_options
 from tests.support.rows import assert_same_rows
@@ -84,20 +85,24 @@ def test_commit_times_are_pushed_into_the_scan_of_base_files(spark, tmp_path):
     assert read.count() == 5
 
 
-def test_few_rows_of_named_columns_are_read_by_the_core(spark, tmp_path):
+def test_few_rows_are_read_by_the_core(spark, tmp_path, monkeypatch):
     hf.write(plain_rows(range(400)), tmp_path, options())
     hf.write(plain_rows(range(30), ts=2, text="b"), tmp_path, options())
-    begin = since(completions(tmp_path)[0])
+    begin = since(completions(tmp_path)[0], completions(tmp_path)[1])
     named = hf.read(spark, tmp_path, begin, columns=["id", "text"], filter="text like 'b%' and ts = 2")
-    assert "MapInArrow" in named._jdf.queryExecution().executedPlan().toString()
+    assert "BatchScan" in named._jdf.queryExecution().executedPlan().toString()
     lazy = hf.read(spark, tmp_path, begin).select("id", "text")
-    assert "MapInArrow" not in lazy._jdf.queryExecution().executedPlan().toString()
-    assert_same_rows(collect(named), collect(lazy), ignore=())
-    assert named.count() == 30
+    assert "BatchScan" in lazy._jdf.queryExecution().executedPlan().toString()
     half = hf.write(plain_rows(range(300), ts=3, text="c"), tmp_path, options())
     many = hf.read(spark, tmp_path, since(completions(tmp_path)[1]), columns=["id"])
-    assert "MapInArrow" not in many._jdf.queryExecution().executedPlan().toString()
+    assert "BatchScan" not in many._jdf.queryExecution().executedPlan().toString()
     assert many.count() == half.updates == 300
+    without_python_scan(monkeypatch)  # the columns of a query are not known, so Spark has to scan
+    scanned = hf.read(spark, tmp_path, begin).select("id", "text")
+    assert "FileScan" in scanned._jdf.queryExecution().executedPlan().toString()
+    for read in (named, lazy):
+        assert_same_rows(collect(read), collect(scanned), ignore=())
+    assert named.count() == 30
 
 
 def test_time_travel_takes_every_form_of_a_time(spark, tmp_path):

@@ -15,6 +15,7 @@ from hudi_fast.spark.arrow import collect, session_conf
 from hudi_fast.spark.reading.scan import beside_scan, core_scan, scan_slices, scan_with_logs
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.spark.query_plans import without_python_scan
 from tests.support.golden import golden_names
 from tests.support.mor_tables import mor_options
 from tests.support.rows import assert_same_rows
@@ -101,14 +102,19 @@ def test_tables_of_real_hudi(spark, golden, name):
 
 @pytest.mark.smoke("version 8")
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_every_version_and_way_to_merge(spark, tmp_path, settings):
+def test_every_version_and_way_to_merge(spark, tmp_path, monkeypatch, settings):
     path = changed_table(tmp_path / "t", settings)
-    read = hf.read(spark, path)
-    assert "LeftAnti" in plan_text(read)
-    assert_same_rows(collect(read), hf.HudiTable.open(path).to_arrow(), ignore=())
+    rows = hf.HudiTable.open(path).to_arrow()
+    by_python = hf.read(spark, path)
+    without_python_scan(monkeypatch)
+    joined = hf.read(spark, path)
+    assert "LeftAnti" in plan_text(joined)
+    for read in (by_python, joined):
+        assert_same_rows(collect(read), rows, ignore=())
 
 
-def test_rows_that_the_log_leaves_alone_are_pruned_by_spark(spark, beside):
+def test_rows_that_the_log_leaves_alone_are_pruned_by_spark(spark, beside, monkeypatch):
+    without_python_scan(monkeypatch)
     text = plan_text(hf.read(spark, beside).where("ts > 0 and part = 'p1'").select("id"))
     assert "BroadcastHashJoin" in text
     assert "LeftAnti" in text
@@ -144,7 +150,8 @@ def test_nothing_runs_before_rows_are_asked_for(spark, beside):
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
-def test_large_logs_are_merged_by_the_core(spark, tmp_path):
+def test_large_logs_are_merged_by_the_core(spark, tmp_path, monkeypatch):
+    without_python_scan(monkeypatch)
     hf.write(plain_rows(range(4000)), tmp_path / "t", mor_options())
     hf.write(plain_rows(range(0, 4000, 2), ts=2), tmp_path / "t", mor_options())
     hf.write(plain_rows([1], ts=2), tmp_path / "t", mor_options())
@@ -155,7 +162,8 @@ def test_large_logs_are_merged_by_the_core(spark, tmp_path):
     assert_same_rows(collect(read), hf.HudiTable.open(tmp_path / "t").to_arrow(), ignore=())
 
 
-def test_hidden_rows_are_read_once(spark, tmp_path):
+def test_hidden_rows_are_read_once(spark, tmp_path, monkeypatch):
+    without_python_scan(monkeypatch)
     hf.write(plain_rows(range(4000), ts=5), tmp_path / "t", mor_options())
     hf.write(plain_rows([1, 2], ts=7), tmp_path / "t", mor_options())
     hf.write(plain_rows([3, 4000], ts=4), tmp_path / "t", mor_options())
@@ -218,10 +226,10 @@ def test_slices_of_logs_alone(spark, beside):
 
 def test_slices_without_log_files_stay_with_spark(spark, table):
     text = plan_text(hf.read(spark, table).filter("ts > 0").select("id"))
-    assert "MapInArrow" in text
+    assert text.count("BatchScan") == 1
     assert "ReadSchema: struct<id:string,ts:bigint>" in text
     base_files = hf.read(spark, table, {QUERY: "read_optimized"})
-    assert "MapInArrow" not in plan_text(base_files)
+    assert "BatchScan" not in plan_text(base_files)
     assert base_files.count() == 10
     assert hf.read(spark, table).count() == 9
 

@@ -320,6 +320,7 @@ def test_json_of_tables_is_parsed_by_one_function() -> None:
         "spark_api/dropin/names.py",
         "spark/incoming/file_scan.py",
         "spark/incoming/chosen_scan.py",
+        "spark/reading/python_scan.py",
         "storage/s3_options.py",
         "cli/rows.py",
     }

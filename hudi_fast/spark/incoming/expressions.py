@@ -28,7 +28,18 @@ from hudi_fast.errors import HudiError
 from hudi_fast.spark.arrow import arrow_types
 from hudi_fast.values import dataclass
 
-__all__ = ["Expression", "Named", "Nodes", "ScanRefusedError", "column", "evaluated", "kind_of", "parsed"]
+__all__ = [
+    "Expression",
+    "Named",
+    "Nodes",
+    "ScanRefusedError",
+    "arrow_expression",
+    "column",
+    "evaluated",
+    "has_rule",
+    "kind_of",
+    "parsed",
+]
 
 
 class ScanRefusedError(HudiError):
@@ -45,7 +56,7 @@ class ScanRefusedError(HudiError):
         self.reason = reason
 
 
-Value: TypeAlias = pa.Array | pa.Scalar
+Value: TypeAlias = pa.Array | pa.Scalar | pc.Expression
 
 Nodes: TypeAlias = Sequence[Mapping[str, Any]]
 """An expression of Spark, from its JSON (``TreeNode.toJSON``): its nodes, each before its children."""
@@ -92,6 +103,11 @@ def kind_of(spark_type: Any) -> pa.DataType:
     return arrow_types(T.StructType.fromJson({"type": "struct", "fields": [field]}))[0].type
 
 
+def has_rule(name: str) -> bool:
+    """Whether expressions of Spark's class ``name`` may be accepted."""
+    return name == "AttributeReference" or name in _RULES
+
+
 def parsed(expression: Nodes, known: Mapping[int, Expression]) -> Named:
     """An expression of Spark.
 
@@ -118,8 +134,13 @@ def evaluated(expression: Expression, columns: Sequence[pa.Array], rows: int) ->
         columns: of the scan.
         rows: their number of rows.
     """
-    value = _value(expression, columns)
+    value = _value(expression, columns, lambda one: one)
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
+
+
+def arrow_expression(expression: Expression, names: Sequence[str]) -> pc.Expression:
+    """An expression of :func:`parsed` over columns of these names."""
+    return _value(expression, [pc.field(name) for name in names], pc.scalar)
 
 
 def _rule(node: Mapping[str, Any]) -> str:
@@ -198,7 +219,7 @@ def _is_lossless(source: pa.DataType, kind: pa.DataType) -> bool:
 
 def _comparison(name: str, node: Mapping[str, Any], parts: tuple[Expression, ...]) -> Expression:
     kinds = {part.kind for part in parts}
-    if len(kinds) > 1 or not all(kind in _COMPARED or pa.types.is_decimal128(kind) for kind in kinds):
+    if len(parts) < 2 or len(kinds) > 1 or not all(kind in _COMPARED or pa.types.is_decimal128(kind) for kind in kinds):
         raise ScanRefusedError(f"Spark compares {' and '.join(sorted(str(kind) for kind in kinds))}")
     return Expression(name, pa.bool_(), parts)
 
@@ -227,24 +248,25 @@ _RULES: dict[str, Callable[[str, Mapping[str, Any], tuple[Expression, ...]], Exp
 # ---- values
 
 
-def _value(expression: Expression, columns: Sequence[pa.Array]) -> Value:
+def _value(expression: Expression, columns: Sequence[Value], constant: Callable[[pa.Scalar], Value]) -> Value:
+    """The value over these columns; ``constant`` makes a value of the same form of a literal."""
     if expression.rule == "AttributeReference":
         return columns[expression.value]
     if expression.rule == "Literal":
-        return pa.scalar(expression.value, expression.kind)
-    return _VALUES[expression.rule](expression, [_value(part, columns) for part in expression.parts])
+        return constant(pa.scalar(expression.value, expression.kind))
+    return _VALUES[expression.rule](expression, [_value(part, columns, constant) for part in expression.parts])
 
 
 def _equal_or_both_null(expression: Expression, parts: Sequence[Value]) -> Value:
     left, right = parts
-    equal = pc.fill_null(pc.equal(left, right), False)
-    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+    equal = pc.coalesce(pc.equal(left, right), pa.scalar(False))
+    return pc.or_kleene(equal, pc.and_kleene(pc.is_null(left), pc.is_null(right)))
 
 
 def _in(expression: Expression, parts: Sequence[Value]) -> Value:
     """Null where no constant is equal and one is null."""
     value, *constants = parts
-    return reduce(pc.or_kleene, [pc.equal(value, one) for one in constants], pa.scalar(False))
+    return reduce(pc.or_kleene, [pc.equal(value, one) for one in constants])
 
 
 _VALUES: dict[str, Callable[[Expression, Sequence[Value]], Value]] = {

@@ -39,7 +39,16 @@ from hudi_fast.view.base_files import RenamedBase, open_base
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["LISTING_TASKS", "PATTERN", "SCAN_OPTIONS", "NarrowSlices", "fields_fit", "native_scan", "readable_by_spark"]
+__all__ = [
+    "LISTING_TASKS",
+    "PATTERN",
+    "SCAN_OPTIONS",
+    "WORTH_NARROWING",
+    "NarrowSlices",
+    "fields_fit",
+    "native_scan",
+    "readable_by_spark",
+]
 
 _FOOTER_THREADS = 8
 _FIRST_WITH_HIVE_DEFAULT = 5
@@ -50,7 +59,7 @@ SCAN_OPTIONS = {
 }
 PATTERN = frozenset("{}[]*?\\")  # Spark treats a path with one of these as a pattern
 _FILE = "__hudi_fast_file"
-_WORTH_NARROWING = 8
+WORTH_NARROWING = 8
 """Opening fewer files than this costs less than asking the metadata table about them."""
 
 NarrowSlices = Callable[[Condition], Collection[FileSlice]]
@@ -93,7 +102,7 @@ def native_scan(
         there = [None if name in given else at for name, at in zip(scan.output.names, stored, strict=True)]
         constants = [field for field in scan.output if field.name in given]
         files = _planned(scan, some, [[values[one.partition][field.name] for field in constants] for one in some])
-        skips = None if narrow is None or len(some) < _WORTH_NARROWING else _by_number(narrow, some)
+        skips = None if narrow is None or len(some) < WORTH_NARROWING else _by_number(narrow, some)
         frames.append(_scan_files(spark, scan, files, there, pa.schema(constants), more or {}, skips))
     return reduce(lambda left, right: left.unionByName(right), frames)
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
+from hudi_fast.events import without_secrets
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, CdcPlan, plan_cdc, read_changes, with_images
 from hudi_fast.reading.incremental.query import (
@@ -32,11 +33,13 @@ from hudi_fast.reading.incremental.query import (
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, narrowed, plan_scan, readable_schema
 from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
 from hudi_fast.reading.time_travel import state_for_query
-from hudi_fast.spark.arrow import names_are_exact, numbers_of, parallelism, spark_schema
+from hudi_fast.spark.arrow import names_are_exact, spark_arrow, spark_schema
 from hudi_fast.spark.reading.filters import understand_filter
+from hudi_fast.spark.reading.python_scan import Query, UnitRows, prunes_columns, python_frame
 from hudi_fast.spark.reading.scan import scan_slices
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import told_while_read
+from hudi_fast.values import dataclass
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["frame_of", "incremental_frame", "read"]
@@ -77,7 +80,8 @@ def read(
     shown = _shown(spark, state, columns)
     wanted = None if shown is None else shown.roots
     if filter is None or isinstance(filter, pc.Expression):
-        return _select(frame_of(spark, plan_scan(state, wanted, filter, query=query)), shown)
+        plan = plan_scan(state, wanted, filter, query=query)
+        return _select(frame_of(spark, plan, needs_all=columns is not None), shown)
     asked = understand_filter(spark, spark_schema(readable_schema(state)), filter)
     if wanted is not None:
         wanted = list(dict.fromkeys([*wanted, *asked.columns]))
@@ -90,8 +94,8 @@ def _incremental(
 ) -> Any:
     """The rows of the view's range; Spark filters by range, so that its own scan can read base files.
 
-    The core's reader handles small ranges with given columns: it decodes Parquet faster than Spark and returns only
-    these rows. It cannot prune columns that the query does not use; Spark's scan can.
+    The core's reader handles small ranges: it decodes Parquet faster than Spark and returns only these rows. Where it
+    does not learn the columns of the query, the call must name them.
     """
     shown = _shown(spark, view.state, columns)
     wanted = None if shown is None else shown.roots
@@ -104,7 +108,7 @@ def _incremental(
         looked_at = [*(() if asked is None else asked.columns), *(() if view.instants is None else (COMMIT_TIME,))]
         wanted = list(dict.fromkeys([*wanted, *looked_at]))
     condition = None if asked is None else asked.condition
-    few = columns is not None and view.share <= _FEW
+    few = view.share <= _FEW and (columns is not None or prunes_columns(spark))
     frame = frame_of(
         spark, plan_view(view, wanted, view.range_filter() if few else None, query=query, condition=condition)
     )
@@ -145,12 +149,18 @@ def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: 
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
 
 
-def frame_of(spark: Any, plan: ScanPlan) -> Any:
-    """A lazy DataFrame of a planned scan."""
+def frame_of(spark: Any, plan: ScanPlan, needs_all: bool = False) -> Any:
+    """A lazy DataFrame of a planned scan.
+
+    Args:
+        spark: the session.
+        plan: the scan.
+        needs_all: whether the query is known to need all columns of all rows.
+    """
     slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
     if not slices:
         return spark.createDataFrame([], spark_schema(plan.scan.output))
-    return scan_slices(spark, plan.scan, slices, narrow=partial(narrowed, plan))
+    return scan_slices(spark, plan.scan, slices, narrow=partial(narrowed, plan), needs_all=needs_all)
 
 
 # ---- CDC queries as Spark DataFrames: the core's reader in Python workers, in tasks of about equal bytes
@@ -167,29 +177,41 @@ def incremental_frame(spark: Any, plan: CdcPlan, filter: pc.Expression | None = 
         plan: of the CDC query.
         filter: on changes; None for all.
     """
-    schema = spark_schema(CHANGE_SCHEMA)
     if not plan.units:
-        return spark.createDataFrame([], schema)
-    weights = [unit.weight for unit in plan.units]
-    processors = parallelism(spark)
-    tasks = min(len(weights), max(processors, min(4 * processors, sum(weights) // _TASK_BYTES)))
-    shares = _shares(weights, tasks)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for share in [share for batch in batches for share in batch.column(0).to_pylist()]:
-            for number in shares[share]:
-                for changes in told_while_read(read_changes(plan, plan.units[number]), plan.storage.uri):
-                    yield changes if filter is None else changes.filter(filter)
-
-    return numbers_of(spark, tasks, tasks, sum(weights), len(schema)).mapInArrow(run, schema)
+        return spark.createDataFrame([], spark_schema(CHANGE_SCHEMA))
+    return python_frame(spark, _ChangeRows(plan, filter))
 
 
-def _shares(weights: Sequence[int], tasks: int) -> list[list[int]]:
-    """The units of each task: the heaviest first, each to the task with the least so far."""
-    shares: list[list[int]] = [[] for _ in range(tasks)]
-    loads = [0] * tasks
-    for number in sorted(range(len(weights)), key=weights.__getitem__, reverse=True):
-        least = loads.index(min(loads))
-        shares[least].append(number)
-        loads[least] += weights[number] + 1
-    return shares
+@dataclass(frozen=True)
+class _ChangeRows:
+    """The rows of a CDC query, for :func:`~hudi_fast.spark.reading.python_scan.python_frame`.
+
+    Attributes:
+        plan: of the query.
+        filter: on changes; None for all.
+    """
+
+    plan: CdcPlan
+    filter: pc.Expression | None
+    schema: pa.Schema = CHANGE_SCHEMA
+    filterable: pa.Schema = CHANGE_SCHEMA
+
+    @property
+    def name(self) -> str:
+        return f"hudi_fast changes of {without_secrets(self.plan.storage.uri)}"
+
+    @property
+    def size(self) -> int:
+        return sum(unit.weight for unit in self.plan.units)
+
+    def rows(self, query: Query) -> UnitRows:
+        filters = [one for one in (self.filter, query.filter) if one is not None]
+        condition = reduce(and_, filters) if filters else None
+        plan, columns = with_images(self.plan, query.columns, condition), list(query.columns)
+
+        def read(unit: Any) -> Iterator[pa.RecordBatch]:
+            for changes in told_while_read(read_changes(plan, unit), plan.storage.uri):
+                yield (changes if condition is None else changes.filter(condition)).select(columns)
+
+        weights = [unit.weight for unit in plan.units]
+        return UnitRows(spark_arrow(CHANGE_SCHEMA), plan.units, weights, _TASK_BYTES, read)

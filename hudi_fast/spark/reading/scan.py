@@ -3,19 +3,18 @@
 ::
 
     slices ─┬─ base files alone ─────────────────► Spark's vectorised Parquet scan ────────────────────────────┐
-            ├─ skeletons, without meta columns ──► Spark's scan of their source files ─────────────────────────┤
-            ├─ with a relatively small log ──────► Spark's scan without rows that the log changes; log rows ───┼─► union
+            ├─ skeletons, without meta columns ──► Spark's scan of their source files ─────────────────────────┼─► union
             └─ all others ───────────────────────► the core's reader, in Python workers ───────────────────────┘
 
-All others: slices with large logs, slices without base file, base files that Spark's scan cannot read correctly
+All others: slices with log files, slices without base file, base files that Spark's scan cannot read correctly
 (:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a ``pyarrow.compute`` filter, of one that
 reads partition columns from paths, or of a table that Spark itself does not reach (:mod:`hudi_fast.spark.storage`).
 
-Scans file slices with log files, or with base files that Spark cannot read, as a Spark DataFrame.
+The workers make the columns that a query needs, and leave out rows that its filters drop
+(:mod:`hudi_fast.spark.reading.python_scan`). Where they cannot learn these (Spark 3.5, Spark Connect), Spark scans the
+base files of slices with a relatively small log, and of all slices whose logs are not merged:
 
 ::
-
-    the core's reader ─ slices ─► read_slice in Python workers ─► rows
 
     Spark's scan  ───┬─ base files ─► Spark's scan ──► left anti join ─► rows that the log does not change ─┐
                      │                                      ▲ broadcast                                     │
@@ -23,8 +22,8 @@ Scans file slices with log files, or with base files that Spark cannot read, as 
                      │                                      ▼ broadcast                                     │
                      └─ slices ─► log_rows_of_slice ─► left anti join ─► rows of the log ───────────────────┘
 
-In the second case only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes
-filters down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. The
+Then only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes filters down and
+decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. The
 keys of a base file are read once: where log rows may lose against stored ones, the hidden rows also list the losing log
 rows. Every executor keeps the hidden rows of all slices in memory, as one long each: 32 bits of a hash of the base
 file's name, and below 2**31 the row number in the file, which Spark's scan also provides, or above it an entry number
@@ -40,26 +39,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from operator import and_
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from hudi_fast.events import without_secrets
+from hudi_fast.expressions.arrow_filters import RowFilter
+from hudi_fast.expressions.conditions import Anything
 from hudi_fast.kernels.hashes import xx_hash64
+from hudi_fast.merging.rules import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, log_rows_of_slice, read_slice
 from hudi_fast.spark.arrow import as_spark, numbers_of, parallelism, session_conf, spark_arrow, spark_schema
 from hudi_fast.spark.reading.native_scan import (
     LISTING_TASKS,
     PATTERN,
     SCAN_OPTIONS,
+    WORTH_NARROWING,
     NarrowSlices,
     fields_fit,
     native_scan,
     readable_by_spark,
 )
+from hudi_fast.spark.reading.python_scan import Query, UnitRows, prunes_columns, python_frame
 from hudi_fast.spark.storage import reached_by_spark
 from hudi_fast.storage.failures import told_while_read
 from hudi_fast.storage.forks import ThreadPool
@@ -137,7 +144,14 @@ def scan_with_logs(
     return base.join(hidden, _ROW, "left_anti").unionByName(brought).drop(_ROW)
 
 
-def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None = None) -> Any:
+def core_scan(
+    spark: Any,
+    scan: SliceScan,
+    slices: Sequence[FileSlice],
+    file_name: str | None = None,
+    narrow: NarrowSlices | None = None,
+    needs_all: bool = False,
+) -> Any:
     """A lazy DataFrame of the columns of ``scan.output``, read by the core in Python workers.
 
     Args:
@@ -145,25 +159,87 @@ def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_nam
         scan: columns and filter of every slice.
         slices: at least one.
         file_name: name of an additional column with the base file's name; None to omit it.
+        narrow: skips slices by the filters of a query when Spark plans it; None to read all of them.
+        needs_all: whether the query needs all columns of all rows.
     """
-    form = _Form.of(scan.output, file_name)
-    wanted = scan if scan.filter is not None else replace(scan, schema=scan.output)
+    return python_frame(spark, _SliceRows(scan, slices, file_name, narrow), needs_all)
 
-    def read(number: int) -> Iterator[pa.RecordBatch]:
-        for rows in read_slice(wanted, slices[number]):
-            yield form.batch(rows, slices[number])
 
-    few_rows = scan.filter is not None or not scan.base_rows
-    size = sum(one.weight if scan.base_rows else _log_bytes(one) for one in slices)
-    return _in_workers(
-        spark, scan.storage.uri, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, form.schema, size
-    )
+@dataclass(frozen=True)
+class _SliceRows:
+    """The rows of slices, for :func:`~hudi_fast.spark.reading.python_scan.python_frame`.
+
+    Attributes:
+        scan: columns and filter of every slice.
+        slices: at least one.
+        file_name: name of an additional column with the base file's name; None to omit it.
+        narrow: skips slices by the filters of a query; None to read all of them.
+    """
+
+    scan: SliceScan
+    slices: Sequence[FileSlice]
+    file_name: str | None
+    narrow: NarrowSlices | None
+
+    @property
+    def name(self) -> str:
+        return f"hudi_fast {without_secrets(self.scan.storage.uri)}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _shown(self.scan, self.file_name)
+
+    @property
+    def filterable(self) -> pa.Schema:
+        return self.scan.output
+
+    @property
+    def size(self) -> int:
+        return sum(one.weight if self.scan.base_rows else _log_bytes(one) for one in self.slices)
+
+    def rows(self, query: Query) -> UnitRows:
+        names = [name for name in query.columns if name != self.file_name]
+        scan, form = _of_query(self.scan, names, query.filter), _Form.of(self.schema, query.columns, self.file_name)
+        slices = self.slices
+        if self.narrow is not None and len(slices) >= WORTH_NARROWING and query.condition != Anything():
+            kept = self.narrow(query.condition)
+            slices = [one for one in slices if one in kept]
+
+        def read(one: FileSlice) -> Iterator[pa.RecordBatch]:
+            for rows in told_while_read(read_slice(scan, one), scan.storage.uri):
+                yield form.batch(rows, one)
+
+        few_rows = scan.filter is not None or not scan.base_rows
+        share = max(1, len(names)) / max(1, len(self.scan.output))
+        weights = [int(one.weight * share) for one in slices]
+        return UnitRows(form.target, slices, weights, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read)
+
+
+def _shown(scan: SliceScan, file_name: str | None) -> pa.Schema:
+    """The columns of a DataFrame, in the table's types."""
+    return scan.output if file_name is None else scan.output.append(pa.field(file_name, pa.string()))
+
+
+def _of_query(scan: SliceScan, columns: Sequence[str], condition: pc.Expression | None) -> SliceScan:
+    """A scan of some of the columns and rows of ``scan``; ``condition`` is on the columns of its output."""
+    conditions = [] if scan.filter is None else [scan.filter.expression]
+    if condition is not None:
+        conditions.append(condition)
+    row_filter = RowFilter.of(reduce(and_, conditions), scan.schema) if conditions else None
+    used = frozenset() if row_filter is None else row_filter.columns
+    output = pa.schema([scan.schema.field(name) for name in columns])
+    schema = pa.schema([*output, *(one for one in scan.schema if one.name in used and one.name not in output.names)])
+    merge_columns = scan.merge_columns
+    if scan.merge is not None and merge_columns is not None:
+        merge_columns = merge_schema(scan.merge, schema, merge_columns)
+    return replace(scan, schema=schema, output=output, filter=row_filter, merge_columns=merge_columns)
 
 
 def _brought(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None) -> Any:
     """The rows of the logs, with :data:`_ROW`: null for rows that do not lose against stored ones."""
-    form = _Form.of(scan.output, file_name)
+    form = _Form.of(_shown(scan, file_name), None, file_name)
     target = form.target.append(pa.field(_ROW, pa.int64()))
+    schema = spark_schema(_shown(scan, file_name)).add(_ROW, "long")
     wanted = replace(scan, schema=scan.output)
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
@@ -173,7 +249,7 @@ def _brought(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name
             yield pa.RecordBatch.from_arrays([*made.columns, row], schema=target)
 
     size = sum(map(_log_bytes, slices))
-    return _in_workers(spark, scan.storage.uri, slices, _LIGHT_TASK_BYTES, read, form.schema.add(_ROW, "long"), size)
+    return _in_workers(spark, scan.storage.uri, slices, _LIGHT_TASK_BYTES, read, schema, size)
 
 
 @dataclass(frozen=True)
@@ -181,28 +257,26 @@ class _Form:
     """The form of rows that return to Spark.
 
     Attributes:
-        schema: Spark's.
-        target: the same columns in Arrow.
+        target: the columns in Arrow.
         file_name: name of the column with the base file's name; None to omit it.
     """
 
-    schema: StructType
     target: pa.Schema
     file_name: str | None
 
     @classmethod
-    def of(cls, output: pa.Schema, file_name: str | None) -> Self:
-        schema, target = spark_schema(output), spark_arrow(output)
-        if file_name is None:
-            return cls(schema, target, None)
-        return cls(schema.add(file_name, "string"), target.append(pa.field(file_name, pa.string())), file_name)
+    def of(cls, schema: pa.Schema, columns: Sequence[str] | None, file_name: str | None) -> Self:
+        """The form of some columns of ``schema``; None for all of them."""
+        chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return cls(spark_arrow(chosen), file_name if file_name in chosen.names else None)
 
     def batch(self, rows: pa.RecordBatch, slice_: FileSlice) -> pa.RecordBatch:
-        """Rows of a slice in this form."""
-        columns = as_spark(rows, self.target)
+        """Rows of a slice in this form; they have all its columns but the file's name, in its order."""
+        columns = as_spark(rows, [field for field in self.target if field.name != self.file_name])
         if self.file_name is not None:
             name = None if slice_.base_file is None else slice_.base_file.name
-            columns.append(pa.repeat(pa.scalar(name, pa.string()), rows.num_rows))
+            names = pa.repeat(pa.scalar(name, pa.string()), rows.num_rows)
+            columns.insert(self.target.get_field_index(self.file_name), names)
         return pa.RecordBatch.from_arrays(columns, schema=self.target)
 
 
@@ -262,6 +336,7 @@ def scan_slices(
     slices: Sequence[FileSlice],
     file_name: str | None = None,
     narrow: NarrowSlices | None = None,
+    needs_all: bool = False,
 ) -> Any:
     """A lazy DataFrame of the columns of ``scan.output``.
 
@@ -271,11 +346,14 @@ def scan_slices(
         slices: at least one; without a base file only where log files are merged.
         file_name: name of an additional column with the base file's name; None to omit it.
         narrow: skips base files by the filters of a query when Spark plans it; None to read all of them.
+        needs_all: whether the query is known to need all columns of all rows.
     """
     native = scan.filter is None and not scan.values_from_path and reached_by_spark(spark, scan.storage)
     readable = readable_by_spark(scan, slices) if native else frozenset()
     logged = frozenset() if scan.merge is None else frozenset(one for one in readable if one.log_files)
-    beside = beside_scan(scan, sorted(logged, key=lambda one: (one.partition, one.file_id)))
+    beside: frozenset[FileSlice] = frozenset()
+    if scan.unmerged or not (needs_all or prunes_columns(spark)):
+        beside = beside_scan(scan, sorted(logged, key=lambda one: (one.partition, one.file_id)))
     alone = readable - logged
     parts = []
     if chosen := [one for one in slices if one in alone]:
@@ -289,7 +367,7 @@ def scan_slices(
         parts.append(direct.frame)
         others = [one for one in others if one not in direct.slices]
     if others:
-        parts.append(core_scan(spark, scan, others, file_name))
+        parts.append(core_scan(spark, scan, others, file_name, narrow, needs_all))
     return reduce(lambda left, right: left.unionByName(right), parts)
 
 

@@ -31,6 +31,7 @@ and raises the error, because Spark would hide it inside its own exception.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import gather_array, single_chunk, varlen_buffers
 from hudi_fast.index.metadata_lookup import RECORD_INDEX, is_by_partition, locate_keys
 from hudi_fast.index.tagging import IncomingKeys
+from hudi_fast.kernels.key_table import hash_keys
 from hudi_fast.kernels.sorting import group_rows
 from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.table import MetadataTable
@@ -66,10 +68,12 @@ from hudi_fast.writing.write_plan import WritePlan
 __all__ = [
     "LANE",
     "NOT_STORED",
+    "IndexLanes",
     "Lanes",
     "by_index_group",
     "by_index_lanes",
     "by_lanes",
+    "index_lanes",
     "lanes_of_partitions",
     "places_by_index",
     "places_of_keys",
@@ -104,6 +108,54 @@ class Lanes:
 
     tasks: int
     ranges: Mapping[str, tuple[int, int]] | None
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether rows are sent to their lane."""
+        return self.ranges is not None
+
+    def numbers(self, keys: pa.Array, paths: pa.Array) -> npt.NDArray[np.int32]:
+        """The lane of each of n rows, int32[n], by record keys and partition paths, string[n]."""
+        assert self.ranges is not None
+        coded = paths.dictionary_encode()
+        known = [self.ranges.get(name, (zlib.crc32(name.encode()), 1)) for name in coded.dictionary.to_pylist()]
+        codes = np.asarray(coded.indices)
+        first = np.array([one for one, _ in known], dtype=np.uint64)[codes]
+        count = np.array([one for _, one in known], dtype=np.uint64)[codes]
+        found: npt.NDArray[np.int32] = ((first + _hashes(keys) % count) % np.uint64(self.tasks)).astype(np.int32)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLanes:
+    """The tasks that look keys up in the record index: each reads some of its file groups.
+
+    Attributes:
+        tasks: number of tasks. If there are more than file groups, several tasks share the keys of one.
+        groups: number of file groups of the index.
+    """
+
+    tasks: int
+    groups: int
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether rows are sent to their lane."""
+        return True
+
+    def numbers(self, keys: pa.Array, paths: pa.Array) -> npt.NDArray[np.int32]:
+        """As :meth:`Lanes.numbers`; rows of one key have one lane."""
+        parts = max(1, self.tasks // self.groups)
+        part = (_hashes(keys) % np.uint64(parts)).astype(np.int64)
+        lanes = group_numbers(keys.fill_null(""), self.groups).astype(np.int64) * parts + part
+        return (lanes % self.tasks).astype(np.int32)
+
+
+def _hashes(keys: pa.Array) -> npt.NDArray[np.uint64]:
+    buffers = varlen_buffers(keys)
+    hashes = np.empty(len(keys), dtype=np.uint64)
+    hash_keys(buffers.offsets, buffers.data, hashes)
+    return hashes
 
 
 def lanes_of_partitions(
@@ -302,6 +354,11 @@ def by_index_lanes(rows: Any, key: str, plan: WritePlan, tasks: int, count: int)
         return by_index_group(rows, key, plan, tasks).drop(LANE)
     address = task_address(F.pmod(F.hash(key), F.lit(tasks)), tasks)
     return rows.withColumn(LANE, address).repartition(tasks, LANE).drop(LANE)
+
+
+def index_lanes(plan: WritePlan, tasks: int) -> IndexLanes:
+    """The lanes of a write whose index is global, or whose table has no partitions."""
+    return IndexLanes(tasks, _group_count(metadata_for(plan)))
 
 
 def places_by_index(

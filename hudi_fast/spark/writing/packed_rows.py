@@ -31,7 +31,6 @@ Spark moves and sorts a few values instead of rows; the rows never enter the JVM
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -51,7 +50,7 @@ from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, w
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.incoming.file_scan import FileScan, ScanTasks, rows_in_tasks
 from hudi_fast.spark.writing.columns import addresses
-from hudi_fast.spark.writing.key_lookup import Lanes
+from hudi_fast.spark.writing.key_lookup import IndexLanes, Lanes
 from hudi_fast.spark.writing.sent_batches import ADDRESS, BYTES, binary_of, grouped, lots, sending_errors, unpacked
 from hudi_fast.spark.writing.tasks import task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE, Buckets
@@ -124,18 +123,8 @@ class _Keys:
             count += batch.num_rows
             yield pa.RecordBatch.from_arrays([*batch.columns, key, path], schema=self.schema)
 
-    def lanes_of(self, rows: pa.Table, lanes: Lanes) -> Numbers:
-        assert lanes.ranges is not None
-        keys = varlen_buffers(single_chunk(rows.column(self.key)))
-        hashes = np.empty(rows.num_rows, dtype=np.uint64)
-        hash_keys(keys.offsets, keys.data, hashes)
-        paths = single_chunk(rows.column(self.path).dictionary_encode())
-        known = [lanes.ranges.get(name, (zlib.crc32(name.encode()), 1)) for name in paths.dictionary.to_pylist()]
-        codes = np.asarray(paths.indices)
-        first = np.array([one for one, _ in known], dtype=np.uint64)[codes]
-        count = np.array([one for _, one in known], dtype=np.uint64)[codes]
-        found: Numbers = ((first + hashes % count) % np.uint64(lanes.tasks)).astype(np.int32)
-        return found
+    def lanes_of(self, rows: pa.Table, lanes: Lanes | IndexLanes) -> Numbers:
+        return lanes.numbers(single_chunk(rows.column(self.key)), single_chunk(rows.column(self.path)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +152,9 @@ class KeyedScan:
         read, keys = self._tasks(), self._keys
         return read.numbers.mapInArrow(read.reading(lambda batches: function(keys.added(batches))), schema)
 
-    def in_lanes(self, lanes: Lanes) -> BatchRows:
-        """The rows in the lanes of their partition."""
-        if lanes.ranges is None:
+    def in_lanes(self, lanes: Lanes | IndexLanes) -> BatchRows:
+        """The rows in the lanes of their partition, or of the record index."""
+        if not lanes.moves_rows:
             return KeyedScan(self.spark, self.files, self.plan, self.key, self.path, lanes.tasks)
         keys, to_lane = self._keys, np.array(addresses(lanes.tasks), dtype=np.int32)
 

@@ -43,10 +43,12 @@ from hudi_fast.spark.writing.columns import (
 )
 from hudi_fast.spark.writing.key_lookup import (
     LANE,
+    IndexLanes,
     Lanes,
     by_index_group,
     by_index_lanes,
     by_lanes,
+    index_lanes,
     lanes_of_partitions,
     places_by_index,
     places_of_keys,
@@ -161,7 +163,9 @@ def run_routed(
 
 
 def takes_files(spark: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> bool:
-    """Whether rows that Python reads get their bucket there: keys are looked up in their partition, or not at all.
+    """Whether rows that Python reads get their bucket there.
+
+    Keys are looked up in their partition, in the record index, or not at all.
 
     Args:
         spark: the session.
@@ -176,7 +180,7 @@ def takes_files(spark: Any, plan: WritePlan, profile: WorkloadProfile | None, ta
     routes = _routes(plan, profile, tasks, parallelism(spark), None)
     if not routes.slices:
         return not plan.index.is_global and plan.operation == "upsert"
-    return routes.lanes is not None
+    return routes.lanes is not None or _looks_up_places(plan)
 
 
 def _packs(rows: Any, plan: WritePlan, routes: _Routes, scanned: Collection[tuple[str, str]] | None) -> bool:
@@ -187,7 +191,12 @@ def _packs(rows: Any, plan: WritePlan, routes: _Routes, scanned: Collection[tupl
         return True
     if not routes.slices:
         return not plan.index.is_global and plan.operation == "upsert"
-    return routes.lanes is not None or (plan.index.uses_records and scanned is None and not _moves_rows(plan))
+    return routes.lanes is not None or (scanned is None and _looks_up_places(plan))
+
+
+def _looks_up_places(plan: WritePlan) -> bool:
+    """Whether the record index alone says where each row goes: a row of a key that it has stays in its partition."""
+    return plan.index.uses_records and not _moves_rows(plan)
 
 
 def _run_packed(
@@ -205,12 +214,14 @@ def _run_packed(
     if key is None or scan is not None:
         key, added = _KEY, [_KEY, _PATH]
     find: Find | None = None
-    lanes: Lanes | None = None
+    lanes: Lanes | IndexLanes | None = None
     looks_up = bool(routes.slices) and plan.operation in _LOOKS_KEYS_UP
+    lookups = max(_lookup_tasks(routes.tasks), -(-profile.total // KEYS_AT_ONCE))
     if looks_up and routes.lanes is not None:
         lanes, find = routes.lanes, partial(places_of_keys, plan, routes.slices)
     elif looks_up:
         find = partial(places_by_index, plan, routes.slices)
+        lanes = None if scan is None else index_lanes(plan, lookups)
     placed: BatchRows
     if scan is not None:
         keyed = KeyedScan(spark, scan, plan, _KEY, _PATH)
@@ -218,11 +229,10 @@ def _run_packed(
     else:
         rows = rows.withColumn(_KEY, _spread(rows, plan)) if key == _KEY else rows
         schema = sent_schema(arrow_schema(rows.drop(*added)))
-        if lanes is not None:
-            rows = by_lanes(rows, key, _PATH, lanes)
+        if routes.lanes is not None and looks_up:
+            rows = by_lanes(rows, key, _PATH, routes.lanes)
         elif looks_up:
-            tasks = max(_lookup_tasks(routes.tasks), -(-profile.total // KEYS_AT_ONCE))
-            rows = by_index_lanes(rows, key, plan, tasks, profile.total)
+            rows = by_index_lanes(rows, key, plan, lookups, profile.total)
         placed = rows
     lookup = KeyLookup(
         key,
