@@ -6,8 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.metadata_table.layout import group_numbers
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.spark.writing import key_lookup, routed
+from hudi_fast.spark.writing.key_lookup import IndexLanes
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame, numbers_of
@@ -69,29 +71,47 @@ def test_without_partitions(spark, tmp_path, index, version):
     assert_same_writes(spark, tmp_path, "routed", options, STEPS[:3], given=1)
 
 
+@pytest.mark.parametrize(("tasks", "groups"), [(1, 10), (3, 10), (7, 2), (8, 1)])
+def test_lanes_of_the_index(tasks, groups):
+    keys = pa.array([f"key {number % 500}" for number in range(1000)] + [None, ""])
+    lanes = IndexLanes(tasks, groups).numbers(keys, pa.nulls(len(keys), pa.string()))
+    assert lanes[:500].tolist() == lanes[500:1000].tolist()
+    assert set(lanes.tolist()) == set(range(min(tasks, groups * max(1, tasks // groups))))
+    group = group_numbers(keys.fill_null(""), groups)
+    assert max(len(set(lanes[group == one].tolist())) for one in range(groups)) == max(1, tasks // groups)
+
+
 @pytest.mark.usefixtures("lookup")
 @pytest.mark.parametrize(
-    ("lookup", "operation"),
+    ("lookup", "operation", "scan"),
     [
-        ("whole", "delete"),
-        ("by group", "upsert"),
-        ("numbers", "upsert"),
-        pytest.param("whole", "upsert", marks=pytest.mark.long),
-        pytest.param("by group", "delete", marks=pytest.mark.long),
-        pytest.param("numbers", "delete", marks=pytest.mark.long),
+        ("whole", "delete", "spark"),
+        ("by group", "upsert", "spark"),
+        ("numbers", "upsert", "spark"),
+        ("whole", "delete", "files"),
+        ("by group", "delete", "files"),
+        ("whole", "upsert", "files"),
+        pytest.param("whole", "upsert", "spark", marks=pytest.mark.long),
+        pytest.param("by group", "delete", "spark", marks=pytest.mark.long),
+        pytest.param("numbers", "delete", "spark", marks=pytest.mark.long),
     ],
     indirect=["lookup"],
 )
-def test_the_newest_row_of_a_key_stays_where_the_key_is_stored(spark, tmp_path, operation):
+def test_the_newest_row_of_a_key_stays_where_the_key_is_stored(spark, tmp_path, operation, scan):
     """Rows of a new key in several partitions come to one row, that of the largest ordering value."""
-    options = {**PARTITIONED, MOVES: "false", "hudi_fast.plan": "routed"}
-    hf.write(batch(range(40)), tmp_path, options)
+    options = {**PARTITIONED, MOVES: "false", "hudi_fast.plan": "routed", "hudi_fast.scan": scan}
+    hf.write(batch(range(40)), tmp_path, {**options, "hudi_fast.scan": "auto"})
     rows = pa.concat_tables(
         batch(range(20, 60), ts=ts, shift=shift, deletes=[50, 51] if ts == 400 else [58])
         for ts, shift in ((200, 1), (400, 2), (300, 3))
     )
     rows = pa.concat_tables([rows, batch([70, 70], ts=[5, 6]), batch([71], ts=5)])
-    hf.write(frame(spark, rows), tmp_path, {**options, "hoodie.datasource.write.operation": operation})
+    source = frame(spark, rows)
+    if scan == "files":
+        source.repartition(3).write.parquet(str(tmp_path / ".rows"))
+        source = spark.read.parquet(str(tmp_path / ".rows"))
+    result = hf.write(source, tmp_path, {**options, "hoodie.datasource.write.operation": operation})
+    assert ("Python reads the Parquet files" in result.reason) == (scan == "files")
     found = {
         row["id"]: row
         for row in hf.HudiTable.open(tmp_path).to_arrow(["_hoodie_partition_path", "id", "part", "ts"]).to_pylist()

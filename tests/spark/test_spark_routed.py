@@ -16,12 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.spark.arrow import session_conf
-from hudi_fast.spark.writing.workload import TASK_BYTES, count_rows, task_count
-from hudi_fast.storage.base import Storage
-from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.draft import draft_plan
+from hudi_fast.spark.writing.workload import TASK_BYTES, task_count
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
 
 TABLE = {
@@ -188,7 +183,7 @@ def test_rows_without_keys_are_shared_by_their_content(spark, tmp_path):
 def test_a_partition_that_was_not_counted_is_written(spark, tmp_path, monkeypatch):
     """A source may give other rows when Spark evaluates it again."""
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
-    monkeypatch.setattr("hudi_fast.spark.writing.engine.count_rows", lambda df, plan: ({"p0": 10}, 3))
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.count_rows", lambda *_: ({"p0": 10}, 3))
     result = hf.write(frame(spark, batch(range(30, 80), ts=200)), tmp_path / "t", PARTITIONED | ROUTED)
     assert (result.updates, result.inserts) == (10, 40)
     result = hf.write(
@@ -199,26 +194,6 @@ def test_a_partition_that_was_not_counted_is_written(spark, tmp_path, monkeypatc
     assert result.deletes == 10
     found = hf.HudiTable.open(tmp_path / "t").to_arrow(["id"])["id"].to_pylist()
     assert sorted(found) == [f"k{number:04d}" for number in range(10, 80)]
-
-
-def test_rows_are_counted_by_partition(spark, tmp_path):
-    hf.write(batch(range(4)), tmp_path / "t", PARTITIONED)
-    rows = batch(range(50))
-    plan = draft_plan(load_state(Storage(tmp_path / "t")), WriteOptions.from_options(PARTITIONED), rows.schema)
-    assert count_rows(frame(spark, rows), plan) == ({"p0": 13, "p1": 13, "p2": 12, "p3": 12}, 3)
-
-
-def test_rows_of_many_files_are_counted_in_few_tasks(spark, tmp_path):
-    hf.write(batch(range(4)), tmp_path / "t", PARTITIONED)
-    rows = batch(range(50))
-    plan = draft_plan(load_state(Storage(tmp_path / "t")), WriteOptions.from_options(PARTITIONED), rows.schema)
-    frame(spark, rows).repartition(9).write.parquet(str(tmp_path / "rows"))
-    with session_conf(spark, {"spark.sql.files.openCostInBytes": str(128 << 20)}):  # a task for each file
-        scan = spark.read.parquet(str(tmp_path / "rows"))
-        assert count_rows(scan, plan) == ({"p0": 13, "p1": 13, "p2": 12, "p3": 12}, 9)
-        counted, _ = count_rows(scan.where("id < 'k0005'"), plan)
-    assert counted == {"p0": 2, "p1": 1, "p2": 1, "p3": 1}
-    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
 
 
 @pytest.mark.parametrize(("limit", "plan"), [(50, "driver"), (49, "fused")])

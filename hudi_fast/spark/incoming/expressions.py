@@ -17,6 +17,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -77,6 +78,19 @@ class Expression:
     kind: pa.DataType
     parts: tuple[Expression, ...] = ()
     value: Any = None
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """The numbers of the columns of the scan that it uses."""
+        if self.rule == "AttributeReference":
+            return frozenset((self.value,))
+        return frozenset(number for part in self.parts for number in part.columns)
+
+    def moved(self, places: Mapping[int, int]) -> Expression:
+        """The same expression over a scan in which its columns have other numbers."""
+        if self.rule == "AttributeReference":
+            return replace(self, value=places[self.value])
+        return replace(self, parts=tuple(part.moved(places) for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True)

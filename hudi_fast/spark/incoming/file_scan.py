@@ -30,6 +30,7 @@ import datetime
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -326,6 +327,21 @@ class FileScan:
         bounds = [number * len(self.tasks) // count for number in range(count + 1)]
         return [[split for task in self.tasks[first:last] for split in task] for first, last in pairwise(bounds)]
 
+    def of_columns(self, names: Sequence[str]) -> FileScan:
+        """A scan of some columns of :attr:`schema`, which reads no others."""
+        outputs = tuple(self.outputs[self.schema.get_field_index(name)] for name in names)
+        used = {number for one in (*outputs, *self.filters) for number in one.columns}
+        width = len(self.columns)
+        kept = [number for number in range(width + len(self.constants)) if number >= width or number in used]
+        places = {number: at for at, number in enumerate(kept)}
+        return replace(
+            self,
+            columns=pa.schema([self.columns.field(number) for number in kept if number < width]),
+            filters=tuple(one.moved(places) for one in self.filters),
+            outputs=tuple(one.moved(places) for one in outputs),
+            schema=pa.schema([self.schema.field(name) for name in names]),
+        )
+
     def read(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
         """The rows of splits, in :attr:`schema`.
 
@@ -415,6 +431,8 @@ class FileScan:
             for at in range(len(masks)):
                 kept = kept.filter(kept.column(len(columns) + at))
             columns, rows = kept.columns[: len(columns)], kept.num_rows
+        if not self.outputs:
+            return rows_without_columns(rows)
         made = [evaluated(one, columns, rows) for one in self.outputs]
         return pa.RecordBatch.from_arrays(made, schema=self.schema)
 

@@ -143,7 +143,7 @@ def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: 
     named = columns
     if columns is not None and filter_ is not None and own is None:
         named = [*columns, *understand_filter(spark, spark_schema(CHANGE_SCHEMA), filter_).columns]
-    frame = incremental_frame(spark, with_images(plan, named, own), own)
+    frame = incremental_frame(spark, with_images(plan, named, own), own, columns is not None)
     if filter_ is not None and own is None:
         frame = frame.filter(filter_)
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
@@ -169,17 +169,18 @@ def frame_of(spark: Any, plan: ScanPlan, needs_all: bool = False) -> Any:
 _TASK_BYTES = 64 << 20  # each Python task has an overhead of about 0.05 s
 
 
-def incremental_frame(spark: Any, plan: CdcPlan, filter: pc.Expression | None = None) -> Any:
+def incremental_frame(spark: Any, plan: CdcPlan, filter: pc.Expression | None = None, needs_all: bool = False) -> Any:
     """A lazy DataFrame of the changes: op, ts_ms, before, after.
 
     Args:
         spark: the session.
         plan: of the CDC query.
         filter: on changes; None for all.
+        needs_all: whether the query is known to need all images of the plan.
     """
     if not plan.units:
         return spark.createDataFrame([], spark_schema(CHANGE_SCHEMA))
-    return python_frame(spark, _ChangeRows(plan, filter))
+    return python_frame(spark, _ChangeRows(plan, filter), needs_all)
 
 
 @dataclass(frozen=True)

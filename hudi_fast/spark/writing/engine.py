@@ -53,6 +53,7 @@ from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.writing import routed, unrouted_plans
 from hudi_fast.spark.writing.broadcast import bytes_to_read, run_broadcast
 from hudi_fast.spark.writing.columns import in_table_kinds
+from hudi_fast.spark.writing.counting import count_changes, count_pieces, count_rows
 from hudi_fast.spark.writing.stored import ChangeShape
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.unrouted_plans import (
@@ -66,9 +67,6 @@ from hudi_fast.spark.writing.unrouted_plans import (
 )
 from hudi_fast.spark.writing.workload import (
     PARTITIONS_TASK_BYTES,
-    count_changes,
-    count_pieces,
-    count_rows,
     stored_sizes,
     task_count,
 )
@@ -358,7 +356,7 @@ class SparkEngine:
             self._row_size = encoded_row_size(plan, sample) if sample.num_rows else None
         sized = plan if self._row_size is None else with_row_size(plan, self._row_size)
         before_full = sizing_of(sized).records_before_full(sized.files.average_record_size)
-        rows, inputs, files = count_pieces(self._df, plan, before_full)
+        rows, inputs, files = count_pieces(self._df, plan, before_full, self._scan.files)
         self._profile = profile = WorkloadProfile(rows, max(row_bytes, sized.files.average_record_size), {}, inputs)
         allowed = bulk_files(sized, profile)
         shape = f"{profile.total:,} rows in {allowed.partitions:,} partitions ask for {allowed.asked:,} files"
@@ -403,7 +401,7 @@ class SparkEngine:
 
     def _count(self, plan: WritePlan) -> WorkloadProfile:
         """Count the rows of each partition, and measure the size of a row unless it cannot matter."""
-        rows, inputs = count_rows(self._df, plan)
+        rows, inputs = count_rows(self._df, plan, self._scan.files)
         counted = WorkloadProfile(rows, _ROW_BYTES, {}, inputs)
         estimate = estimated_bytes(self._df)
         if estimate is not None and estimate * _MAX_GROWTH * counted.largest <= PARTITIONS_TASK_BYTES * counted.total:

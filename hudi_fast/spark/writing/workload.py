@@ -1,14 +1,4 @@
-"""Count the rows of a DataFrame, and choose the buckets of a routed write.
-
-Counts the rows of a DataFrame before they are written, and chooses the number of tasks.
-
-::
-
-    partition columns of the rows ─► rows per partition ─► driver ─► :class:`~hudi_fast.writing.profile.WorkloadProfile`
-                                     and number of tasks
-
-Counting evaluates the DataFrame once more, for its partition columns only. The counts decide only sizes, so a source
-that returns other rows the second time is still written correctly.
+"""Choose the number of tasks of a write, and the buckets of a routed one.
 
 The buckets of a routed write: one for each file group, existing or new, and the task of each.
 
@@ -30,13 +20,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import functions as F
 
-from hudi_fast.spark.arrow import estimated_bytes, parallelism, reads_files, running_parallelism, session_conf
-from hudi_fast.spark.writing.columns import partition_text
+from hudi_fast.spark.arrow import parallelism, running_parallelism
 from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
 from hudi_fast.writing.profile import InsertFiles
 from hudi_fast.writing.write_plan import WritePlan
 
@@ -46,93 +33,20 @@ __all__ = [
     "TASKS_PER_CORE",
     "Buckets",
     "InsertPlace",
-    "count_changes",
-    "count_pieces",
-    "count_rows",
     "insert_places",
     "stored_sizes",
     "task_count",
 ]
 
-_PATH, _NEW, _TASK = "__hudi_fast_path", "__hudi_fast_new", "__hudi_fast_task"
-_ROWS, _FILES = "__hudi_fast_rows", "__hudi_fast_files"
-
 TASKS_PER_CORE = 2
 TASK_BYTES = 128 << 20
 """Arrow bytes of incoming rows for one task; a task with less costs more to start than to execute."""
-
-_COUNTED_BYTES = 1 << 30
-"""Estimated bytes of files for one task that counts their rows: it reads the partition columns only."""
 
 PARTITIONS_TASK_BYTES = 256 << 20
 """Arrow bytes of rows that a task for whole partitions may have; a part of them may be in a local file."""
 
 LEAST_BYTES = 32 << 20
 """Fewest bytes of a task, Arrow bytes of rows and bytes of stored files, that justify starting an executor for it."""
-
-
-def count_rows(df: Any, plan: WritePlan) -> tuple[dict[str, int], int]:
-    """The number of rows by partition path, and of the tasks that compute them.
-
-    Rows whose partition path is refused are not counted. The tasks are counted in this evaluation: Spark may use more
-    tasks for all columns. Trailing tasks without rows are not counted.
-
-    Args:
-        df: the rows, with the columns that the plan uses.
-        plan: the write.
-    """
-    made = partition_text(df, plan.key_config, plan.input_schema)
-    path = F.lit("") if made is None else made
-    counted = df.select(path.alias(_PATH), F.spark_partition_id().alias(_TASK))
-    settings: dict[str, str] = {}
-    if reads_files(df):  # little work for each file: fewer tasks, and no plan to adapt
-        tasks = max(parallelism(df.sparkSession) * TASKS_PER_CORE, (estimated_bytes(df) or 0) // _COUNTED_BYTES)
-        counted = counted.coalesce(tasks)
-        settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
-    with session_conf(df.sparkSession, settings):
-        found = counted.groupBy(_PATH).agg(F.count(F.lit(1)), F.max(_TASK)).collect()
-    rows = {row[0]: row[1] for row in found if row[0] is not None}
-    return {"": 0} | rows if made is None else rows, 1 + max((row[2] for row in found), default=-1)
-
-
-def count_pieces(df: Any, plan: WritePlan, before_full: int) -> tuple[dict[str, int], int, int]:
-    """The number of rows by partition path, of the tasks that compute them, and of the files if each task writes its
-    own rows.
-
-    Args:
-        df: the rows, with the columns that the plan uses.
-        plan: the write.
-        before_full: number of rows after which a file is full.
-    """
-    made = partition_text(df, plan.key_config, plan.input_schema)
-    counted = df.select((F.lit("") if made is None else made).alias(_PATH), F.spark_partition_id().alias(_TASK))
-    pieces = counted.groupBy(_PATH, _TASK).agg(F.count(F.lit(1)).alias(_ROWS))
-    files = F.ceil(F.col(_ROWS) / F.lit(before_full)).alias(_FILES)
-    pieces = pieces.select(_PATH, _TASK, _ROWS, files)
-    settings: dict[str, str] = {}
-    if reads_files(df):  # no plan to adapt
-        tasks = parallelism(df.sparkSession) * TASKS_PER_CORE
-        settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
-    with session_conf(df.sparkSession, settings):
-        found = pieces.groupBy(_PATH).agg(F.sum(_ROWS), F.sum(_FILES), F.max(_TASK)).collect()
-    rows = {row[0]: row[1] for row in found if row[0] is not None}
-    files_written = sum(row[2] for row in found if row[0] is not None)
-    return {"": 0} | rows if made is None else rows, 1 + max((row[3] for row in found), default=-1), files_written
-
-
-def count_changes(df: Any, plan: WritePlan) -> tuple[dict[str, int], dict[str, int]]:
-    """The number of changed rows, and of new rows among them, by partition path.
-
-    Args:
-        df: changed rows (:mod:`hudi_fast.writing.dml_rows`).
-        plan: the write.
-    """
-    made = partition_text(df, plan.key_config, plan.input_schema)
-    path = F.coalesce(F.col(PATH), F.lit("") if made is None else made)
-    new = (F.col(ACTION) == F.lit(INSERT)).cast("long")
-    counted = df.select(path.alias(_PATH), new.alias(_NEW)).groupBy(_PATH).agg(F.count(F.lit(1)), F.sum(_NEW)).collect()
-    found = [row for row in counted if row[0] is not None]
-    return {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
 
 
 def task_count(spark: Any, total_bytes: int, requested: int = 0, stored_bytes: int = 0) -> int:
