@@ -18,6 +18,7 @@ from ._declared import helper, machine_op
 __all__ = [
     "bytes_equal",
     "copy_bytes",
+    "copy_text",
     "fold_multiply",
     "hash_bytes",
     "load_u16",
@@ -97,6 +98,27 @@ def prefetch(array: npt.NDArray[Any], index: Int) -> None:
 def copy_bytes(target: Bytes, at: Int, source: Bytes, start: Int, length: Int) -> None:
     """``target[at : at + length] = source[start : start + length]``; the ranges do not overlap."""
     target[at : at + length] = source[start : start + length]
+
+
+@helper
+def copy_text(target: Bytes, at: Int, source: Bytes, start: Int, length: Int) -> None:
+    """As :func:`copy_bytes`, for texts that are mostly shorter than 64 bytes: no call, but overlapping words."""
+    if length >= 8:
+        if length > 64:
+            copy_bytes(target, at, source, start, length)
+            return
+        done = 0
+        while done < length - 8:
+            store_u64(target, at + done, load_u64(source, start + done))
+            done += 8
+        store_u64(target, at + length - 8, load_u64(source, start + length - 8))
+        return
+    if length >= 4:
+        store_u32(target, at, load_u32(source, start))
+        store_u32(target, at + length - 4, load_u32(source, start + length - 4))
+        return
+    for i in range(length):
+        target[at + i] = source[start + i]
 
 
 @helper

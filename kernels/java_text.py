@@ -17,14 +17,14 @@ from __future__ import annotations
 import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
-from ._bytes import multiply_high
+from ._bytes import load_u16, load_u64, multiply_high, store_u16, store_u64
 from ._declared import helper
 from ._kernel import kernel
 
 __all__ = ["NUMBER_BYTES", "POWERS", "java_doubles", "java_numbers"]
 
-NUMBER_BYTES = 28
-"""Maximum bytes of a text of :func:`java_numbers`."""
+NUMBER_BYTES = 36
+"""Room for the text of a number: at most 28 bytes, and eight that the words of its digits may overwrite."""
 
 _SPECIAL = np.frombuffer(b'"NaN""Infinity""-Infinity"0.0-0.0', np.uint8)
 _MINUS, _POINT, _ZERO, _EXPONENT = 45, 46, 48, 69
@@ -38,36 +38,39 @@ def put_special(out: Bytes, to: Int, start: Int, length: Int) -> Int:
 
 
 @helper
-def put_number(digits: Bytes, count: Int, exponent: Int, out: Bytes, to: Int) -> Int:
-    """Write the non-zero number ``0.<digits> * 10 ** exponent`` in the layout of ``Double.toString``."""
+def _put_words(out: Bytes, to: Int, digits: Bytes, start: Int, count: Int) -> Int:
+    """Write ``count`` digits, in words: up to seven bytes after them are overwritten."""
+    for i in range(0, count, 8):
+        store_u64(out, to + i, load_u64(digits, start + i))
+    return to + max(count, 0)
+
+
+@helper
+def put_number(digits: Bytes, start: Int, count: Int, exponent: Int, out: Bytes, to: Int) -> Int:
+    """Write the non-zero number ``0.<digits> * 10 ** exponent`` in the layout of ``Double.toString``.
+
+    Its digits are ``digits[start : start + count]``; ``digits`` has eight bytes more.
+    """
     if -2 <= exponent <= 7:
         if exponent <= 0:
             out[to] = _ZERO
-            to += 1
+            out[to + 1] = _POINT
+            out[to + 2] = _ZERO
+            out[to + 3] = _ZERO
+            return _put_words(out, to + 2 - exponent, digits, start, count)
+        if exponent < count:
+            store_u64(out, to, load_u64(digits, start))
+            out[to + exponent] = _POINT
+            return _put_words(out, to + exponent + 1, digits, start + exponent, count - exponent)
         for i in range(exponent):
-            out[to] = digits[i] if i < count else np.uint8(_ZERO)
-            to += 1
-        out[to] = _POINT
-        to += 1
-        for _ in range(-exponent):
-            out[to] = _ZERO
-            to += 1
-        for place in range(max(exponent, 0), count):
-            out[to] = digits[place]
-            to += 1
-        if exponent >= count:
-            out[to] = _ZERO
-            to += 1
-        return to
-    out[to] = digits[0]
+            out[to + i] = digits[start + i] if i < count else np.uint8(_ZERO)
+        out[to + exponent] = _POINT
+        out[to + exponent + 1] = _ZERO
+        return to + exponent + 2
+    out[to] = digits[start]
     out[to + 1] = _POINT
-    to += 2
-    for i in range(1, count):
-        out[to] = digits[i]
-        to += 1
-    if count == 1:
-        out[to] = _ZERO
-        to += 1
+    out[to + 2] = _ZERO
+    to = _put_words(out, to + 2, digits, start + 1, count - 1) + (1 if count == 1 else 0)
     out[to] = _EXPONENT
     to += 1
     power = exponent - 1
@@ -93,7 +96,7 @@ def java_numbers(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes
     ``e``, or ``nan``, ``[-]inf``. Non-finite values are in quotes, as in Java's JSON: ``"NaN"``, ``"-Infinity"``.
     ``out_offsets`` int32[n + 1] are the texts' offsets, and ``out`` has room for ``n * NUMBER_BYTES``.
     """
-    digits = np.empty(64, np.uint8)
+    digits = np.empty(72, np.uint8)
     to: Int = np.int64(0)
     out_offsets[0] = 0
     for row in range(offsets.size - 1):
@@ -137,7 +140,7 @@ def java_numbers(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes
             if negative:
                 out[to] = _MINUS
                 to += 1
-            to = put_number(digits, count, exponent + sign * power, out, to)
+            to = put_number(digits, 0, count, exponent + sign * power, out, to)
         out_offsets[row + 1] = np.int32(to)
 
 
@@ -208,6 +211,47 @@ def _shortest(q: Int, c: Int, powers: Int64s) -> tuple[Int, Int]:
     return (s if nearer < 0 or (nearer == 0 and s & 1 == 0) else s + 1), k
 
 
+_DIGITS = 24
+_PAIRS = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), np.uint8)
+
+
+@helper
+def _put_eight(digits: Bytes, at: Int, number: Int) -> None:
+    """Write the eight digits of a number below 10**8."""
+    upper = number // 10_000
+    lower = number - upper * 10_000
+    first, third = upper // 100, lower // 100
+    store_u16(digits, at, load_u16(_PAIRS, 2 * first))
+    store_u16(digits, at + 2, load_u16(_PAIRS, 2 * (upper - first * 100)))
+    store_u16(digits, at + 4, load_u16(_PAIRS, 2 * third))
+    store_u16(digits, at + 6, load_u16(_PAIRS, 2 * (lower - third * 100)))
+
+
+@helper
+def _put_digits(digits: Bytes, number: Int) -> tuple[Int, Int]:
+    """Write a positive number of at most 18 digits, so that the last one is at ``_DIGITS - 1``.
+
+    Returns:
+        The place of its first digit, and the place after its last one that is not 0.
+    """
+    upper = number // 100_000_000
+    _put_eight(digits, 16, number - upper * 100_000_000)
+    first: Int = np.int64(16)
+    if upper > 0:
+        top = upper // 100_000_000
+        _put_eight(digits, 8, upper - top * 100_000_000)
+        first = np.int64(8)
+        if top > 0:
+            _put_eight(digits, 0, top)
+            first = np.int64(0)
+    while digits[first] == _ZERO:
+        first += 1
+    last: Int = np.int64(_DIGITS)
+    while digits[last - 1] == _ZERO:
+        last -= 1
+    return first, last
+
+
 @kernel("void(ri8, ri8, wi4, wu1)")
 def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes) -> None:
     """Write the text of each double; non-finite values in quotes: ``"NaN"``, ``"-Infinity"``.
@@ -215,7 +259,7 @@ def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes)
     ``bits`` are the doubles, ``powers`` is :data:`POWERS`; ``out_offsets`` int32[n + 1] are the texts' offsets, and
     ``out`` has room for ``n * NUMBER_BYTES``.
     """
-    digits = np.empty(20, np.uint8)
+    digits = np.empty(40, np.uint8)
     to: Int = np.int64(0)
     out_offsets[0] = 0
     for row in range(bits.size):
@@ -249,20 +293,9 @@ def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes)
         else:
             number, k = _shortest(q, c, powers)
         k -= less
-        while number % 10 == 0:
-            number //= 10
-            k += 1
-        count = np.int64(0)
-        rest = number
-        while rest > 0:
-            count += 1
-            rest //= 10
-        rest = number
-        for at in range(count):
-            digits[count - 1 - at] = np.uint8(48 + rest % 10)
-            rest //= 10
+        first, last = _put_digits(digits, number)
         if negative:
             out[to] = 45
             to += 1
-        to = put_number(digits, count, k + count, out, to)
+        to = put_number(digits, first, last - first, k + _DIGITS - first, out, to)
         out_offsets[row + 1] = np.int32(to)

@@ -55,6 +55,9 @@ from hudi_fast.kernels.json_text import (
 
 __all__ = ["JsonStyle", "json_rows"]
 
+_ROWS_AT_ONCE = 1024
+"""Rows that are filled column after column: their text should stay in the processor's cache."""
+
 _MAX_BYTES = 2**31 - 1
 _EMPTY = np.zeros(0, dtype=np.uint8)
 _NULL = pa.scalar("null")
@@ -289,9 +292,11 @@ def _offsets(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _filled(parts: Sequence[_Part], starts: npt.NDArray[np.int64], out: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Write the parts of each text from its start on; return the ends."""
     at = starts.copy()
-    for part in parts:
-        offsets, data = varlen_buffers(part.texts)
-        put_parts(at, out, np.frombuffer(part.literal, np.uint8), offsets, data, part.kept)
+    stored = [(np.frombuffer(part.literal, np.uint8), *varlen_buffers(part.texts), part.kept) for part in parts]
+    for first in range(0, len(at), _ROWS_AT_ONCE):
+        last = min(first + _ROWS_AT_ONCE, len(at))
+        for literal, offsets, data, kept in stored:
+            put_parts(at[first:last], out, literal, offsets[first : last + 1], data, kept[first:last])
     return at
 
 

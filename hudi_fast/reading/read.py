@@ -16,7 +16,6 @@ import pyarrow as pa
 from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import TableNotFoundError
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.scan import Filter, ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
@@ -78,7 +77,7 @@ def read_rows(
 
     if settings.incremental_format != "cdc":
         return scan_table(plan_incremental(incremental_view(storage, settings), columns, filter, threads, query))
-    plan = plan_cdc(open_state(storage, None, settings.metadata_enabled), settings)
+    plan = plan_cdc(state_for_query(storage, None, settings.metadata_enabled), settings)
     return changes_table(plan, columns, filter)
 
 

@@ -20,7 +20,8 @@ import hudi_fast as hf
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.expressions.conditions import Anything
 from hudi_fast.spark.arrow import collect, spark_arrow
-from hudi_fast.spark.reading import python_scan
+from hudi_fast.spark.jvm import java_class
+from hudi_fast.spark.reading import file_index, python_scan
 from hudi_fast.spark.reading.python_scan import Query, UnitRows, prunes_columns, python_frame
 from tests.spark.query_plans import without_python_scan
 from tests.support.rows import assert_same_rows
@@ -30,6 +31,8 @@ SCHEMA = pa.schema([
     ("price", pa.decimal128(9, 2)), ("share", pa.float64()), ("yes", pa.bool_()), ("small", pa.int16()),
     ("inner", pa.struct([("a", pa.int32()), ("b", pa.string())])), ("tags", pa.list_(pa.string())),
 ])  # fmt: skip
+ONLY_FOR_STREAMS = {"toMicroBatchStream", "toContinuousStream"}
+
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -133,12 +136,17 @@ def test_a_count_reads_the_cheapest_column(spark: Any) -> None:
     assert [query.columns for query in source.queries] == [("number",)]
 
 
-def test_heavy_units_are_spread_over_the_tasks() -> None:
+def test_tasks_have_neighbouring_units_of_about_equal_weight() -> None:
     made = UnitRows(Numbers.schema, range(6), [100, 1, 1, 1, 1, 96], 50, iter)
-    shares = made.shares(2)
-    assert sorted(number for share in shares for number in share) == list(range(6))
-    assert {tuple(share) for share in shares if 0 in share or 5 in share} == {(0,), (5,)}
-    assert len(made.shares(64)) == 6
+    assert made.shares(2) == made.shares(1) == [[0], [1], [2, 3, 4], [5]]
+    assert made.shares(64) == [[0], [1], [2, 3], [4], [5]]
+    light = UnitRows(Numbers.schema, range(20), [10] * 20, 1 << 20, iter)
+    assert [len(share) for share in light.shares(4)] == [5, 5, 5, 5]
+    weights = [random.Random(3).randint(0, 100) for _ in range(500)]
+    shares = UnitRows(Numbers.schema, range(500), weights, 10_000, iter).shares(2)
+    assert [number for share in shares for number in share] == list(range(500))
+    sizes = [sum(weights[number] + 1 for number in share) for share in shares]
+    assert max(sizes) - min(sizes) < 2 * 101
 
 
 def test_no_units(spark: Any, without_scan: None) -> None:
@@ -184,6 +192,17 @@ def test_an_internal_class_that_is_missing_is_found_out_before_a_query(
     monkeypatch.setattr(python_scan, "_prunes", {})
     assert not prunes_columns(spark)
     assert python_frame(spark, Numbers()).count() == 16
+
+
+@pytest.mark.parametrize("kind", ["_Table", "_Builder", "_Scan", "_Statistics", "_Batch", "_FileIndex"])
+def test_python_answers_every_method_that_the_jvm_may_call(spark: Any, kind: str) -> None:
+    made = getattr(python_scan, kind, None) or getattr(file_index, kind)
+    for name in made.Java.implements:
+        methods = java_class(spark._jvm, "java.lang.Class").forName(name).getMethods()
+        asked = {str(one.getName()) for one in methods}
+        missing = {one for one in asked if "$" not in one and not hasattr(made, one)} - ONLY_FOR_STREAMS
+        assert not missing, f"{kind}, {name}: {missing}"
+    assert all(callable(getattr(made, one, None)) for one in ("toString", "hashCode", "equals"))
 
 
 def test_an_error_in_a_task_keeps_its_text(spark: Any) -> None:

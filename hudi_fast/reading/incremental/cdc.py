@@ -60,7 +60,6 @@ from hudi_fast.merging.fold import fold
 from hudi_fast.merging.log_entries import LogEntries, read_entries
 from hudi_fast.merging.log_scan import filter_visible_blocks, log_blocks
 from hudi_fast.merging.rules import Merger, MergeRules, merge_schema, ordering_columns, slice_merge, stored_key_config
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.incremental.cdc_units import (
     CHANGE_SCHEMA,
     YIELDING_OPERATIONS,
@@ -78,6 +77,7 @@ from hudi_fast.reading.incremental.query import incremental_options
 from hudi_fast.reading.scan import Filter, check_filter, expression_of, in_threads, readable_schema
 from hudi_fast.reading.shown_columns import shown_columns
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.history import Renames, renamed_avro, renames_at
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import reads_at_once
@@ -144,7 +144,7 @@ def plan_query(storage: Storage, options: Mapping[str, Any]) -> CdcPlan:
         HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_cdc`.
     """
     settings = ReadOptions.from_options(options, timeline_zone(storage))
-    return plan_cdc(open_state(storage, None, settings.metadata_enabled), settings)
+    return plan_cdc(state_for_query(storage, None, settings.metadata_enabled), settings)
 
 
 def plan_cdc(state: TableState, options: ReadOptions, threads: int | None = None) -> CdcPlan:

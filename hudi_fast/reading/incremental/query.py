@@ -31,9 +31,9 @@ from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError
 from hudi_fast.expressions.conditions import Condition
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.incremental.commit_range import ChangeRange, readable_until, resolve_range
 from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery, check_filter, filter_of, plan_scan, readable_schema
+from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.values import dataclass
 from hudi_fast.view.slices import FileSlice
@@ -134,12 +134,14 @@ def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
         )
     glob, conditions = options.incremental_path_glob, _conditions(options.incremental_filters)
     if options.begin == EARLIEST and options.end is None and readable_until(state, options) is None:
-        return IncrementalView(open_state(storage, None, options.metadata_enabled), None, glob, True, conditions)
+        return IncrementalView(state_for_query(storage, None, options.metadata_enabled), None, glob, True, conditions)
     changes = resolve_range(state, options)
     instants = tuple(sorted(one.instant.requested for one in changes.commits))
     files = _files_of(changes)
     if options.incremental_full_scan and (changes.archived or _missing(storage, files)):
-        return IncrementalView(open_state(storage, None, options.metadata_enabled), instants, glob, True, conditions)
+        return IncrementalView(
+            state_for_query(storage, None, options.metadata_enabled), instants, glob, True, conditions
+        )
     view = replace(
         state.view,
         lister=_FilesOfRange(files),

@@ -24,6 +24,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
+from itertools import count
 from operator import and_
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
@@ -95,15 +96,17 @@ class UnitRows:
     read: Callable[[Any], Batches]
 
     def shares(self, cores: int) -> list[list[int]]:
-        """The numbers of the units of each task: the heaviest first, each to the task with the least so far."""
+        """The numbers of the units of each task: neighbours, so that rows keep their order, of about equal weight."""
         wanted = max(cores, min(_TASKS_PER_CORE * cores, sum(self.weights) // self.task_bytes))
-        shares: list[list[int]] = [[] for _ in range(min(len(self.units), wanted))]
-        loads = [0] * len(shares)
-        for number in sorted(range(len(self.units)), key=self.weights.__getitem__, reverse=True):
-            least = loads.index(min(loads))
-            shares[least].append(number)
-            loads[least] += self.weights[number] + 1
-        return shares
+        tasks = -(-wanted // cores) * cores
+        total = sum(self.weights) + len(self.units)
+        shares: dict[int, list[int]] = {}
+        before = 0
+        for number, weight in enumerate(self.weights):
+            middle = 2 * before + weight + 1
+            shares.setdefault(middle * tasks // (2 * total), []).append(number)
+            before += weight + 1
+        return list(shares.values())
 
 
 class RowSource(Protocol):
@@ -161,6 +164,9 @@ def python_frame(spark: Any, source: RowSource, needs_all: bool = False) -> Any:
 # ---- the scan
 
 
+_numbers = count()
+"""Tables of one name differ for Spark, whose cache may hold the rows of an earlier one."""
+
 _prunes: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 """Whether scans work in a JVM, by its gateway."""
 
@@ -183,7 +189,7 @@ def _is_planned(spark: Any) -> bool:
     try:
         frame = _frame(spark, source).filter("it > 1")
         frame._jdf.queryExecution().executedPlan()
-        _Batch(_Scan(_Session(spark), source, Query(("it",)))).createReaderFactory()
+        _Batch(_Scan(_Session(spark), source, Query(("it",)), "")).createReaderFactory()
     except (Py4JError, TypeError, AttributeError):
         return False
     return True
@@ -269,7 +275,7 @@ class _Table(_Value):
     def __init__(self, session: _Session, source: RowSource) -> None:
         self._session, self._source = session, source
         self._schema = session.schema(source.schema)
-        self.text = f"{source.name} {id(source):x}"
+        self.text = f"{source.name} {next(_numbers)}"
 
     def name(self) -> str:
         return self._source.name
@@ -296,7 +302,7 @@ class _Table(_Value):
         return self._session.java("java.util.Collections").singleton(capability)
 
     def newScanBuilder(self, options: Any) -> Any:
-        return self._session.called(_Builder(self._session, self._source))
+        return self._session.called(_Builder(self._session, self._source, self.text))
 
     def id(self) -> None:
         """Spark asks for the identity of tables in catalogs."""
@@ -307,11 +313,11 @@ class _Table(_Value):
         implements: ClassVar = [f"{_CONNECTOR}.catalog.SupportsRead"]
 
 
-class _Builder:
+class _Builder(_Value):
     """Spark's ``ScanBuilder``, which hears the columns and filters of a query."""
 
-    def __init__(self, session: _Session, source: RowSource) -> None:
-        self._session, self._source = session, source
+    def __init__(self, session: _Session, source: RowSource, text: str) -> None:
+        self._session, self._source, self.text = session, source, text
         self._query = Query(tuple(source.schema.names))
 
     def pushFilters(self, filters: Any) -> Any:
@@ -331,7 +337,7 @@ class _Builder:
         self._query = Query(names, self._query.condition, self._query.filter)
 
     def build(self) -> Any:
-        return self._session.called(_Scan(self._session, self._source, self._query))
+        return self._session.called(_Scan(self._session, self._source, self._query, self.text))
 
     class Java:
         implements: ClassVar = [
@@ -343,9 +349,9 @@ class _Builder:
 class _Scan(_Value):
     """Spark's ``Scan``: the rows of a query."""
 
-    def __init__(self, session: _Session, source: RowSource, query: Query) -> None:
+    def __init__(self, session: _Session, source: RowSource, query: Query, text: str) -> None:
         self.session, self.source, self.query = session, source, query
-        self.text = f"{source.name} {id(source):x} {query.columns} {query.condition} {query.filter}"
+        self.text = f"{text} {query.columns} {query.condition} {query.filter}"
         whole = source.schema
         self.fields = pa.schema([whole.field(name) for name in query.columns])
         self.schema = session.schema(self.fields)
@@ -392,11 +398,12 @@ class _Scan(_Value):
         implements: ClassVar = [f"{_READ}.SupportsReportStatistics"]
 
 
-class _Statistics:
+class _Statistics(_Value):
     """Spark's ``Statistics``."""
 
     def __init__(self, session: _Session, size: int) -> None:
         self._session, self._size = session, size
+        self.text = f"{size} bytes"
 
     def sizeInBytes(self) -> Any:
         return self._session.java("java.util.OptionalLong").of(self._size)

@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.events import without_secrets
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, CdcPlan, plan_cdc, read_changes, with_images
 from hudi_fast.reading.incremental.query import (
     COMMIT_TIME,
@@ -72,7 +71,7 @@ def read(
     query = ScanQuery.from_options(settings, options, folder)
     if settings.query_type == "incremental" and settings.incremental_format == "cdc":
         return _changes(
-            spark, plan_cdc(open_state(storage, None, settings.metadata_enabled), settings), columns, filter
+            spark, plan_cdc(state_for_query(storage, None, settings.metadata_enabled), settings), columns, filter
         )
     if settings.query_type == "incremental":
         return _incremental(spark, incremental_view(storage, settings), query, columns, filter)

@@ -352,7 +352,7 @@ def scan_slices(
     readable = readable_by_spark(scan, slices) if native else frozenset()
     logged = frozenset() if scan.merge is None else frozenset(one for one in readable if one.log_files)
     beside: frozenset[FileSlice] = frozenset()
-    if scan.unmerged or not (needs_all or prunes_columns(spark)):
+    if logged and (scan.unmerged or not (needs_all or prunes_columns(spark))):
         beside = beside_scan(scan, sorted(logged, key=lambda one: (one.partition, one.file_id)))
     alone = readable - logged
     parts = []
