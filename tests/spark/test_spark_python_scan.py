@@ -17,11 +17,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
-from hudi_fast.errors import InvalidDataError
+from hudi_fast.errors import HudiWarning, InvalidDataError
 from hudi_fast.expressions.conditions import Anything
 from hudi_fast.spark.arrow import collect, spark_arrow
 from hudi_fast.spark.jvm import java_class
-from hudi_fast.spark.reading import file_index, python_scan
+from hudi_fast.spark.reading import file_index, python_scan, reader, scan
 from hudi_fast.spark.reading.python_scan import Query, UnitRows, prunes_columns, python_frame
 from tests.spark.query_plans import without_python_scan
 from tests.support.rows import assert_same_rows
@@ -223,6 +223,25 @@ def test_a_filter_of_many_parts_is_left_to_spark(spark: Any) -> None:
     text = " OR ".join(f"(number = {at} AND text = 't{at}')" for at in range(100))
     assert python_frame(spark, source).filter(text).count() == 8
     assert source.queries[0].filter is None
+
+
+def test_a_filter_that_cannot_be_translated_is_left_to_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(node: Any) -> Any:
+        raise ValueError("another form")
+
+    monkeypatch.setattr(python_scan, "spark_condition", fail)
+    with pytest.warns(HudiWarning, match="Spark alone applies the filters: ValueError: another form"):
+        assert python_frame(spark, Numbers()).filter("number > 100").count() == 7
+
+
+def test_an_index_that_cannot_be_read_skips_nothing(spark: Any, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(plan: Any, condition: Any) -> Any:
+        raise OSError("the store is away")
+
+    monkeypatch.setattr(scan, "WORTH_NARROWING", 1)
+    monkeypatch.setattr(reader, "narrowed", fail)
+    with pytest.warns(HudiWarning, match="no file slice is skipped: the store is away"):
+        assert hf.read(spark, table).filter("id = 7").count() == 1
 
 
 @pytest.mark.parametrize("text", FILTERS)

@@ -32,6 +32,8 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.errors import HudiError
+from hudi_fast.events import warn
 from hudi_fast.expressions.conditions import And, Anything, Condition, columns_of
 from hudi_fast.spark.arrow import numbers_of, parallelism, spark_schema
 from hudi_fast.spark.incoming.expressions import (
@@ -244,8 +246,8 @@ class _Session:
 
     def made(self, name: str, arguments: Sequence[Any]) -> Any:
         """An object of a class whose releases have more or fewer optional arguments at the end."""
-        count = self.java("java.lang.Class").forName(name).getConstructors()[0].getParameterCount()
-        given = [*arguments[:count], *[self.nothing] * (count - len(arguments))]
+        wanted = self.java("java.lang.Class").forName(name).getConstructors()[0].getParameterCount()
+        given = [*arguments[:wanted], *[self.nothing] * (wanted - len(arguments))]
         return self.java(name)(*given)
 
     def schema(self, schema: pa.Schema) -> Any:
@@ -314,7 +316,7 @@ class _Table(_Value):
 
 
 class _Builder(_Value):
-    """Spark's ``ScanBuilder``, which hears the columns and filters of a query."""
+    """Spark's ``ScanBuilder``, which receives the columns and filters of a query."""
 
     def __init__(self, session: _Session, source: RowSource, text: str) -> None:
         self._session, self._source, self.text = session, source, text
@@ -322,10 +324,15 @@ class _Builder(_Value):
 
     def pushFilters(self, filters: Any) -> Any:
         """Note the filters; returns them, so that Spark applies them to the rows."""
+        from py4j.protocol import Py4JError
+
         every, columns = [filters.apply(at) for at in range(filters.size())], self._source.filterable
-        known = tuple(one for one in map(spark_condition, every) if _is_about(one, columns))
-        condition = Anything() if not known else known[0] if len(known) == 1 else And(known)
-        self._query = Query(self._query.columns, condition, _row_filter(every, columns))
+        try:
+            known = tuple(one for one in map(spark_condition, every) if _is_about(one, columns))
+            condition = Anything() if not known else known[0] if len(known) == 1 else And(known)
+            self._query = Query(self._query.columns, condition, _row_filter(every, columns))
+        except (Py4JError, HudiError, pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            warn(f"{self._source.name}: Spark alone applies the filters: {type(error).__name__}: {error}")
         return filters
 
     def pushedFilters(self) -> Any:

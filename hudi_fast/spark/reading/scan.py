@@ -49,9 +49,10 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from hudi_fast.events import without_secrets
+from hudi_fast.errors import HudiError
+from hudi_fast.events import warn, without_secrets
 from hudi_fast.expressions.arrow_filters import RowFilter
-from hudi_fast.expressions.conditions import Anything
+from hudi_fast.expressions.conditions import Anything, Condition
 from hudi_fast.kernels.hashes import xx_hash64
 from hudi_fast.merging.rules import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, log_rows_of_slice, read_slice
@@ -200,10 +201,7 @@ class _SliceRows:
     def rows(self, query: Query) -> UnitRows:
         names = [name for name in query.columns if name != self.file_name]
         scan, form = _of_query(self.scan, names, query.filter), _Form.of(self.schema, query.columns, self.file_name)
-        slices = self.slices
-        if self.narrow is not None and len(slices) >= WORTH_NARROWING and query.condition != Anything():
-            kept = self.narrow(query.condition)
-            slices = [one for one in slices if one in kept]
+        slices = self._kept(query.condition)
 
         def read(one: FileSlice) -> Iterator[pa.RecordBatch]:
             for rows in told_while_read(read_slice(scan, one), scan.storage.uri):
@@ -213,6 +211,17 @@ class _SliceRows:
         share = max(1, len(names)) / max(1, len(self.scan.output))
         weights = [int(one.weight * share) for one in slices]
         return UnitRows(form.target, slices, weights, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read)
+
+    def _kept(self, condition: Condition) -> Sequence[FileSlice]:
+        """The slices that may hold rows matching a condition; all of them if that is not known."""
+        if self.narrow is None or len(self.slices) < WORTH_NARROWING or condition == Anything():
+            return self.slices
+        try:
+            kept = self.narrow(condition)
+        except (HudiError, OSError, pa.ArrowException) as error:
+            warn(f"{without_secrets(self.scan.storage.uri)}: no file slice is skipped: {error}")
+            return self.slices
+        return [one for one in self.slices if one in kept]
 
 
 def _shown(scan: SliceScan, file_name: str | None) -> pa.Schema:
