@@ -10,8 +10,8 @@ JSON of another run on the same machine.
 Usage::
 
     .venv/bin/python benchmarks/against_hudi/run.py --scratch FOLDER [--rows 2000000] [--codecs zstd,default]
-        [--sides hudi,hudi_rs,local,spark] [--cases bulk_insert,up1,...] [--runs 3] [--hudi-runs 3] [--version 1.2.0]
-        [--json FILE] [--earlier FILE]
+        [--sides hudi,hudi_rs,local,spark,spark_rows] [--cases bulk_insert,up1,...] [--runs 3] [--hudi-runs 3]
+        [--version 1.2.0] [--json FILE] [--earlier FILE]
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from data import BASE_OF, COLUMNS, expected_rows, make_data, read_rows
 from report import Result, machine, report
 from sides import SIDES, run_side
 
-READERS = frozenset({"hudi_rs"})
+READERS, WRITERS = frozenset({"hudi_rs"}), frozenset({"spark_rows"})
 READS = ("incremental", "read")
 SMALL_RUNS = 7
 RECORD = "RECORD_INDEX"
@@ -248,6 +248,8 @@ def _measure_sides(
     answers = {}
     for side in bench.sides:
         if side in READERS and operation != "read":  # hudi-rs defines incremental queries differently
+            continue
+        if side in WRITERS and more.get("rows") is None:
             continue
         out = bench.scratch / "out" / f"{case}-{codec}-{side}"
         arguments = {

@@ -47,7 +47,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-ENGINES = ("local", "spark", "hudi_rs", "hudi_rs_simple", "delta_rs", "delta", "iceberg")
+ENGINES = ("local", "spark", "spark_rows", "hudi_rs", "hudi_rs_simple", "delta_rs", "delta", "iceberg")
 OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "incremental", "insert", "lookup", "read", "upsert")
 READS = ("incremental", "read")
 SERVICES = ("cluster", "compact")

@@ -14,7 +14,13 @@ __all__ = ["SIDES", "run_side"]
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 PYTHONS = {"hudi": PROJECT / ".venv-hudi" / "bin" / "python"}
-SCRIPTS = {"hudi": "hudi_side.py", "hudi_rs": "hudi_rs_side.py", "local": "our_side.py", "spark": "our_side.py"}
+SCRIPTS = {
+    "hudi": "hudi_side.py",
+    "hudi_rs": "hudi_rs_side.py",
+    "local": "our_side.py",
+    "spark": "our_side.py",
+    "spark_rows": "our_side.py",
+}
 SIDES = tuple(SCRIPTS)
 ALLOCATOR = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"}
 """As docs/without-spark.md advises, and as the command and Spark's workers have it by themselves."""
