@@ -1,11 +1,16 @@
-"""Classes of :mod:`hudi_fast.values` behave as those of :mod:`dataclasses`, for all arguments and fields."""
+"""Classes of :mod:`hudi_fast.values` behave as those of :mod:`dataclasses`, for all arguments and fields.
+
+Its cached properties hold no lock.
+"""
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import inspect
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast import values
+from tests.support.forks import started, wait_for
 
 KINDS = {
     "plain": {},
@@ -162,3 +168,56 @@ def test_the_library_makes_its_dataclasses_here() -> None:
     sources = [path for path in Path(values.__file__).parent.rglob("*.py") if path.name != "values.py"]
     quick = re.compile(r"^from dataclasses import .*\bdataclass\b|dataclasses\.dataclass\(", re.MULTILINE)
     assert [path for path in sources if quick.search(path.read_text())] == []
+
+
+class Slow:
+    """A property that waits for an event."""
+
+    def __init__(self, begun: threading.Event, may_end: threading.Event) -> None:
+        self.begun, self.may_end, self.computed = begun, may_end, 0
+
+    @values.cached_property
+    def value(self) -> int:
+        """A value."""
+        self.computed += 1
+        self.begun.set()
+        assert self.may_end.wait(30)
+        return 7
+
+
+def test_a_cached_property_is_computed_once() -> None:
+    ready = threading.Event()
+    ready.set()
+    slow = Slow(threading.Event(), ready)
+    assert (slow.value, slow.value, slow.computed) == (7, 7, 1)
+    assert Slow.value.__doc__ == "A value."
+    del slow.value
+    assert (slow.value, slow.computed) == (7, 2)
+
+
+def test_a_child_that_is_forked_while_a_property_is_computed_can_compute_it() -> None:
+    ready = threading.Event()
+    ready.set()
+    slow = Slow(threading.Event(), threading.Event())
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    try:
+        assert slow.begun.wait(30)
+        child = started(lambda: Slow(threading.Event(), ready).value)
+        assert wait_for(child, 30) == 0
+    finally:
+        slow.may_end.set()
+        thread.join()
+
+
+def test_no_class_has_cached_properties_with_a_lock() -> None:
+    """Those of :mod:`functools` have one in Python 3.11."""
+    package = Path(values.__file__).parent
+    using = [
+        str(file.relative_to(package))
+        for file in (*package.rglob("*.py"), *package.with_name("kernels").glob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "functools"
+        if any(one.name == "cached_property" for one in node.names)
+    ]
+    assert using == ["values.py"]

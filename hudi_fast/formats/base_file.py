@@ -21,7 +21,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -31,7 +30,7 @@ from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ExpiredCredentialsError
 from hudi_fast.storage.failures import is_failure
-from hudi_fast.values import dataclass
+from hudi_fast.values import cached_property, dataclass
 
 __all__ = [
     "BaseFileFooter",

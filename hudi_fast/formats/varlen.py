@@ -8,7 +8,6 @@ base file, some of them replaced by incoming rows.
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from hudi_fast.kernels.gather import (
     take_two_fixed,
     take_two_varlen,
 )
+from hudi_fast.values import cached_property
 
 __all__ = [
     "VARLEN",

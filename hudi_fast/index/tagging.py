@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from hudi_fast.kernels.hashes import COMMA_AND_COLON
 from hudi_fast.kernels.key_table import KeyTable, first_equal
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.storage.base import Storage
-from hudi_fast.values import dataclass
+from hudi_fast.values import cached_property, dataclass
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 

@@ -27,14 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from functools import cached_property
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.heartbeat import Heartbeat, heartbeat_path, is_alive
 from hudi_fast.timeline.instants import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
-from hudi_fast.values import dataclass
+from hudi_fast.values import cached_property, dataclass
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE
 from hudi_fast.view.planned_files import relative_path
 from hudi_fast.view.slices import FileSlice

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ from hudi_fast.spark.reading.scan import scan_slices
 from hudi_fast.spark.writing.columns import key_text, partition_text, require_castable
 from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.spark.writing.stored import ChangeShape, undefeated
-from hudi_fast.values import dataclass
+from hudi_fast.values import cached_property, dataclass
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +28,7 @@ from hudi_fast.keys.partition_path import DEFAULT_PARTITION, decode
 from hudi_fast.schema.conform import ConformPlan
 from hudi_fast.schema.history import Renames, renamed_plan
 from hudi_fast.storage.base import Storage
+from hudi_fast.values import cached_property
 from hudi_fast.view.bootstrap_index import SourceFile, find_source
 from hudi_fast.view.file_names import BaseFile
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,7 +46,7 @@ from hudi_fast.formats.parquet.leaf_columns import ConstantColumns, leaf_columns
 from hudi_fast.kernels.parquet_footer import chunk_faults
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import naming_file
-from hudi_fast.values import dataclass
+from hudi_fast.values import cached_property, dataclass
 
 __all__ = [
     "NAN_SAFE_BOUNDS",

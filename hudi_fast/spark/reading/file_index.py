@@ -23,7 +23,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -34,6 +33,7 @@ from hudi_fast.expressions.conditions import And, Anything, Condition
 from hudi_fast.formats.varint import encode_message
 from hudi_fast.spark.jvm import Called, java_class, scala_map, scala_seq
 from hudi_fast.spark.reading.filters import spark_condition
+from hudi_fast.values import cached_property
 
 __all__ = ["Narrow", "PlannedFile", "planned_frame"]
 

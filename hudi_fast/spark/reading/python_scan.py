@@ -23,7 +23,7 @@ import hashlib
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import count
 from operator import and_
 from typing import Any, ClassVar, Protocol
@@ -47,7 +47,7 @@ from hudi_fast.spark.incoming.expressions import (
 )
 from hudi_fast.spark.jvm import Called, java_class
 from hudi_fast.spark.reading.filters import spark_condition
-from hudi_fast.values import dataclass
+from hudi_fast.values import cached_property, dataclass
 
 __all__ = ["Query", "RowSource", "UnitRows", "prunes_columns", "python_frame"]
 
