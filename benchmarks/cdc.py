@@ -94,8 +94,10 @@ def spark_side(path: str, cores: int, real: bool) -> tuple[Read, Keep]:
         from pyspark.sql import SparkSession
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
+        from our_side import WORKERS
+
         builder = SparkSession.builder.master(f"local[{cores}]")
-        for key, value in SPARK_SETTINGS.items():
+        for key, value in {**SPARK_SETTINGS, **WORKERS}.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

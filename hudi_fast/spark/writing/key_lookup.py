@@ -77,7 +77,6 @@ __all__ = [
     "lanes_of_partitions",
     "places_by_index",
     "places_of_keys",
-    "reads_whole_index",
     "with_looked_up_slices",
     "with_slices",
 ]
@@ -350,20 +349,26 @@ def by_index_lanes(rows: Any, key: str, plan: WritePlan, tasks: int, count: int)
         tasks: number of tasks.
         count: number of rows.
     """
-    if not reads_whole_index(plan, tasks, count):
+    if not _reads_whole_index(plan, tasks, count):
         return by_index_group(rows, key, plan, tasks).drop(LANE)
     address = task_address(F.pmod(F.hash(key), F.lit(tasks)), tasks)
     return rows.withColumn(LANE, address).repartition(tasks, LANE).drop(LANE)
 
 
-def reads_whole_index(plan: WritePlan, tasks: int, count: int) -> bool:
+def _reads_whole_index(plan: WritePlan, tasks: int, count: int) -> bool:
     """Whether each of ``tasks`` tasks, which share ``count`` rows, may read the whole record index."""
     size = sum(one.weight for one in metadata_for(plan).groups(RECORD_INDEX))
     return tasks * size <= _READ_PER_ROW * count
 
 
-def index_lanes(plan: WritePlan, tasks: int) -> IndexLanes:
-    """The lanes of a write whose index is global, or whose table has no partitions."""
+def index_lanes(plan: WritePlan, tasks: int, count: int) -> IndexLanes | None:
+    """The lanes of ``count`` rows whose index is global, or whose table has no partitions.
+
+    Rows of one key meet in one lane, unless keys that are not stored do not matter: then None, for the tasks that read
+    the rows.
+    """
+    if plan.operation == "delete" and _reads_whole_index(plan, tasks, count):
+        return None
     return IndexLanes(tasks, _group_count(metadata_for(plan)))
 
 

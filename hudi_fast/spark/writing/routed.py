@@ -52,7 +52,6 @@ from hudi_fast.spark.writing.key_lookup import (
     lanes_of_partitions,
     places_by_index,
     places_of_keys,
-    reads_whole_index,
     with_looked_up_slices,
     with_slices,
 )
@@ -222,7 +221,7 @@ def _run_packed(
         lanes, find = routes.lanes, partial(places_of_keys, plan, routes.slices)
     elif looks_up:
         find = partial(places_by_index, plan, routes.slices)
-        lanes = _index_lanes(plan, lookups, profile.total) if scan is not None else None
+        lanes = index_lanes(plan, lookups, profile.total) if scan is not None else None
     placed: BatchRows
     if scan is not None:
         keyed = KeyedScan(spark, scan, plan, _KEY, _PATH, lookups if looks_up and lanes is None else 0)
@@ -246,15 +245,6 @@ def _run_packed(
     packed = packed_rows(spark, placed, schema, plan, buckets, lookup)
     work = write_buckets(plan, routes.slices, None if routes.complete else uncounted)
     return run_tasks(packed, plan, unpacking_as(schema, work))
-
-
-def _index_lanes(plan: WritePlan, tasks: int, count: int) -> IndexLanes | None:
-    """The tasks that look keys up in the record index; None for the tasks that read the rows.
-
-    Rows of one key meet in one task, unless keys that are not stored do not matter.
-    """
-    stays = plan.operation == "delete" and reads_whole_index(plan, tasks, count)
-    return None if stays else index_lanes(plan, tasks)
 
 
 def _routes(
