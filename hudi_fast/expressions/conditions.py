@@ -12,7 +12,7 @@ what it cannot say becomes :class:`Anything`, an unknown condition, which keeps 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias, TypeVar
 
@@ -195,6 +195,14 @@ def chain(root: Node, operands: Callable[[Node], Sequence[Node] | None]) -> list
         else:
             waiting.extend(reversed(sides))
     return parts
+
+
+def conjunction(conditions: Iterable[Condition]) -> Condition:
+    """The condition that all known ones of ``conditions`` are true; :class:`Anything` without a known one."""
+    known = tuple(one for one in conditions if not isinstance(one, Anything))
+    if not known:
+        return Anything()
+    return known[0] if len(known) == 1 else And(known)
 
 
 def conjuncts(condition: Condition) -> Iterator[Condition]:

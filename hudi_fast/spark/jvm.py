@@ -18,12 +18,23 @@ Source: ``py4j.PythonClient`` and ``py4j.ClientServerConnection`` of py4j 0.10.9
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Called", "java_class", "open_connections", "scala_map", "scala_seq"]
+__all__ = [
+    "Called",
+    "ComparedByText",
+    "java_class",
+    "java_schema",
+    "open_connections",
+    "scala_items",
+    "scala_map",
+    "scala_seq",
+]
 
 _PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 
@@ -65,6 +76,32 @@ def scala_map(machine: Any, pairs: Mapping[str, str]) -> Any:
 def scala_seq(machine: Any, items: Sequence[Any]) -> Any:
     """Scala's sequence of the items: text, numbers or Java objects."""
     return java_class(machine, _PYTHON_UTILS).toSeq(list(items))
+
+
+def scala_items(sequence: Any) -> list[Any]:
+    """The Java objects of Scala's sequence."""
+    return [sequence.apply(at) for at in range(sequence.size())]
+
+
+def java_schema(machine: Any, schema: Any) -> Any:
+    """Spark's schema in Java, all of whose columns may have nulls."""
+    return java_class(machine, "org.apache.spark.sql.types.DataType").fromJson(schema.json()).asNullable()
+
+
+class ComparedByText(ABC):
+    """What the JVM asks of an object that it compares: two objects with one text are equal."""
+
+    @abstractmethod
+    def toString(self) -> str:
+        """The text."""
+
+    def hashCode(self) -> int:
+        """A number of the text."""
+        return int(hashlib.sha256(self.toString().encode()).hexdigest()[:7], 16)
+
+    def equals(self, other: Any) -> bool:
+        """Whether a Java object has the same text; it is a Java object even if it is this one."""
+        return bool(other is not None and other.toString() == self.toString())
 
 
 class Called:

@@ -114,7 +114,7 @@ class Numbers:
             every = {"number": [unit, unit + 100], "text": [f"t{unit}", None]}
             yield pa.record_batch([pa.array(every[name], target.field(name).type) for name in query.columns], target)
 
-        return UnitRows(target, range(self.count), [10] * self.count, 1 << 20, read)
+        return UnitRows(range(self.count), [10] * self.count, 1 << 20, read)
 
 
 @pytest.mark.smoke
@@ -125,7 +125,7 @@ def test_a_query_asks_for_the_columns_and_filters_that_it_has(spark: Any) -> Non
     (query,) = source.queries
     assert set(query.columns) == {"number", "text"}
     assert query.condition != Anything()
-    assert str(query.filter) == "((number > 100) and is_valid(number))" or "number > 100" in str(query.filter)
+    assert "(number > 100)" in str(query.filter)
     assert frame.select("text").distinct().count() == 9
     assert source.queries[-1].columns == ("text",)
 
@@ -137,13 +137,13 @@ def test_a_count_reads_the_cheapest_column(spark: Any) -> None:
 
 
 def test_tasks_have_neighbouring_units_of_about_equal_weight() -> None:
-    made = UnitRows(Numbers.schema, range(6), [100, 1, 1, 1, 1, 96], 50, iter)
+    made = UnitRows(range(6), [100, 1, 1, 1, 1, 96], 50, iter)
     assert made.shares(2) == made.shares(1) == [[0], [1], [2, 3, 4], [5]]
     assert made.shares(64) == [[0], [1], [2, 3], [4], [5]]
-    light = UnitRows(Numbers.schema, range(20), [10] * 20, 1 << 20, iter)
+    light = UnitRows(range(20), [10] * 20, 1 << 20, iter)
     assert [len(share) for share in light.shares(4)] == [5, 5, 5, 5]
     weights = [random.Random(3).randint(0, 100) for _ in range(500)]
-    shares = UnitRows(Numbers.schema, range(500), weights, 10_000, iter).shares(2)
+    shares = UnitRows(range(500), weights, 10_000, iter).shares(2)
     assert [number for share in shares for number in share] == list(range(500))
     sizes = [sum(weights[number] + 1 for number in share) for share in shares]
     assert max(sizes) - min(sizes) < 2 * 101
@@ -212,7 +212,7 @@ def test_an_error_in_a_task_keeps_its_text(spark: Any) -> None:
                 raise InvalidDataError("A row that cannot be read.")
                 yield
 
-            return UnitRows(self.schema, range(2), [1, 1], 1, read)
+            return UnitRows(range(2), [1, 1], 1, read)
 
     with pytest.raises(PySparkException, match="A row that cannot be read"):
         python_frame(spark, Failing()).collect()

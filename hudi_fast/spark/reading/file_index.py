@@ -29,9 +29,9 @@ import pyarrow as pa
 
 from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
-from hudi_fast.expressions.conditions import And, Anything, Condition
+from hudi_fast.expressions.conditions import Anything, Condition, conjunction
 from hudi_fast.formats.varint import encode_message
-from hudi_fast.spark.jvm import Called, java_class, scala_map, scala_seq
+from hudi_fast.spark.jvm import Called, ComparedByText, java_class, java_schema, scala_items, scala_map, scala_seq
 from hudi_fast.spark.reading.filters import spark_condition
 from hudi_fast.values import cached_property
 
@@ -123,7 +123,7 @@ def _planned_frame(
     machine = spark._jvm
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)
-    columns = _java_schema(machine, schema)
+    columns = java_schema(machine, schema)
     folder = java_class(machine, "org.apache.hadoop.fs.Path")(root)
     hadoop = spark._jsc.hadoopConfiguration()
     constants = _Constants(spark, of_path)
@@ -142,11 +142,6 @@ def _planned_frame(
     return frame_class(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
 
 
-def _java_schema(machine: Any, schema: Any) -> Any:
-    """Spark's schema in Java, all of whose columns may have nulls."""
-    return java_class(machine, f"{_SQL}.types.DataType").fromJson(schema.json()).asNullable()
-
-
 class _Constants:
     """Spark's rows of the values that paths give, and filters on them."""
 
@@ -155,7 +150,7 @@ class _Constants:
         self._machine = spark._jvm
         self._kinds = {field.name: field.dataType.simpleString() for field in schema or ()}
         empty = java_class(self._machine, f"{_SQL}.types.StructType")
-        self.schema = _java_schema(self._machine, schema) if self._kinds else empty()
+        self.schema = java_schema(self._machine, schema) if self._kinds else empty()
 
     def rows(self, values: Sequence[Texts], names: Collection[str] | None = None) -> list[Any]:
         """An ``InternalRow`` of the columns ``names``, by default of all, for each tuple of values."""
@@ -167,7 +162,7 @@ class _Constants:
         lines = (", ".join(map(_constant, (one[at] for at in places), kinds)) for one in values)
         made = self._spark._jsparkSession.sql(f"VALUES ({'), ('.join(lines)})")
         found = made.queryExecution().optimizedPlan().data()
-        return [found.apply(at) for at in range(found.size())]
+        return scala_items(found)
 
     def matching(self, filters: Any, values: Sequence[Texts]) -> frozenset[Texts]:
         """The tuples of values for which filters on these columns are true."""
@@ -179,7 +174,7 @@ class _Constants:
         for at in range(1, filters.size()):
             every = and_(every, filters.apply(at))
         used = every.references().toSeq()
-        names = [used.apply(at).name() for at in range(used.size())]
+        names = [one.name() for one in scala_items(used)]
         predicate = interpreted.createInterpreted(binding.bindReference(every, attributes_of(used), False))
         rows = self.rows(values, names)
         return frozenset(one for one, row in zip(values, rows, strict=True) if predicate.eval(row))
@@ -192,7 +187,7 @@ def _constant(text: str | None, kind: str) -> str:
     return f"CAST(CAST(X'{text.encode().hex()}' AS STRING) AS {kind})"
 
 
-class _FileIndex:
+class _FileIndex(ComparedByText):
     """Spark's ``FileIndex`` over planned files; its methods are called by the JVM, from any thread."""
 
     def __init__(
@@ -248,23 +243,17 @@ class _FileIndex:
     def isTimeTravel(self) -> bool:
         return False
 
-    def equals(self, other: Any) -> bool:
-        """Whether the files are the same; ``other`` is a Java object, even if it is this one."""
-        return bool(other is not None and other.toString() == self.toString())
-
-    def hashCode(self) -> int:
-        return int(self._digest[:7], 16)
-
-    def toString(self) -> str:
-        return f"HudiFileIndex({self._root.toString()}, {len(self._files)} files, {self._digest})"
-
     class Java:
         implements: ClassVar = [f"{_DATASOURCES}.FileIndex"]
 
+    def toString(self) -> str:
+        return self._text
+
     @cached_property
-    def _digest(self) -> str:
-        text = "\n".join(file.path for file in self._files)
-        return hashlib.sha256(f"{self._root.toString()}\n{text}".encode()).hexdigest()[:16]
+    def _text(self) -> str:
+        root, paths = self._root.toString(), "\n".join(file.path for file in self._files)
+        digest = hashlib.sha256(f"{root}\n{paths}".encode()).hexdigest()[:16]
+        return f"HudiFileIndex({root}, {len(self._files)} files, {digest})"
 
     def _chosen(self, *filters: Any) -> list[PlannedFile]:
         """The files that may match; all of them if that is not known."""
@@ -274,11 +263,8 @@ class _FileIndex:
         from py4j.protocol import Py4JError
 
         try:
-            parts = [spark_condition(some.apply(at)) for some in filters for at in range(some.size())]
-            known = tuple(part for part in parts if not isinstance(part, Anything))
-            if not known:
-                return files
-            return [files[at] for at in self._narrow(known[0] if len(known) == 1 else And(known))]
+            condition = conjunction(spark_condition(one) for some in filters for one in scala_items(some))
+            return files if isinstance(condition, Anything) else [files[at] for at in self._narrow(condition)]
         except (HudiError, OSError, Py4JError, pa.ArrowException) as error:
             warn(f"{self._root.toString()}: no file is skipped: {error}")
             return files

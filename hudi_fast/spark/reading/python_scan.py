@@ -19,10 +19,10 @@ Source: ``org.apache.spark.sql.connector.read`` and ``execution.datasources.v2.p
 
 from __future__ import annotations
 
-import hashlib
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import count
 from operator import and_
@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
-from hudi_fast.expressions.conditions import And, Anything, Condition, columns_of
+from hudi_fast.expressions.conditions import Anything, Condition, columns_of, conjunction
 from hudi_fast.spark.arrow import numbers_of, parallelism, spark_schema
 from hudi_fast.spark.incoming.expressions import (
     Expression,
@@ -45,7 +45,7 @@ from hudi_fast.spark.incoming.expressions import (
     kind_of,
     parsed,
 )
-from hudi_fast.spark.jvm import Called, java_class
+from hudi_fast.spark.jvm import Called, ComparedByText, java_class, java_schema, scala_items
 from hudi_fast.spark.reading.filters import spark_condition
 from hudi_fast.values import cached_property, dataclass
 
@@ -84,14 +84,12 @@ class UnitRows:
     """Rows in units that tasks read.
 
     Attributes:
-        schema: of the batches, in the types of :func:`~hudi_fast.spark.arrow.spark_arrow`.
         units: each is sent to the task that reads it; picklable.
         weights: bytes to read for each unit.
         task_bytes: a task reads about this many bytes, if there are enough for all cores.
-        read: a unit -> batches; picklable.
+        read: a unit -> batches, in the types of :func:`~hudi_fast.spark.arrow.spark_arrow`; picklable.
     """
 
-    schema: pa.Schema
     units: Sequence[Any]
     weights: Sequence[int]
     task_bytes: int
@@ -191,7 +189,7 @@ def _is_planned(spark: Any) -> bool:
     try:
         frame = _frame(spark, source).filter("it > 1")
         frame._jdf.queryExecution().executedPlan()
-        _Batch(_Scan(_Session(spark), source, Query(("it",)), "")).createReaderFactory()
+        _Batch(_Scan(_Table(_Session(spark), source), Query(("it",)))).createReaderFactory()
     except (Py4JError, TypeError, AttributeError):
         return False
     return True
@@ -204,7 +202,7 @@ class _Trial:
     schema = filterable = pa.schema([("it", pa.int64())])
 
     def rows(self, query: Query) -> UnitRows:
-        return UnitRows(self.schema, (), (), 1, iter)
+        return UnitRows((), (), 1, iter)
 
 
 def _frame(spark: Any, source: RowSource) -> Any:
@@ -213,7 +211,7 @@ def _frame(spark: Any, source: RowSource) -> Any:
     session = _Session(spark)
     ensure_callback_server_started(session.gateway)
     table = _Table(session, source)
-    attributes = session.java(f"{_SQL}.catalyst.types.DataTypeUtils").toAttributes(table.schema())
+    attributes = session.java(f"{_SQL}.catalyst.types.DataTypeUtils").toAttributes(table.java)
     options = session.java(f"{_SQL}.util.CaseInsensitiveStringMap").empty()
     arguments = [session.called(table), attributes, session.nothing, session.nothing, options]
     relation = session.made(f"{_SOURCES}.DataSourceV2Relation", arguments)
@@ -251,60 +249,53 @@ class _Session:
         return self.java(name)(*given)
 
     def schema(self, schema: pa.Schema) -> Any:
-        """Spark's schema in Java, all of whose columns may have nulls."""
-        return self.java(f"{_SQL}.types.DataType").fromJson(spark_schema(schema).json()).asNullable()
+        """Spark's schema in Java."""
+        return java_schema(self.spark._jvm, spark_schema(schema))
 
 
-class _Value:
-    """Equality of objects that the JVM compares: by their text."""
+class _Value(ComparedByText):
+    """An object whose text is made with it."""
 
-    text = ""
+    text: str
 
     def toString(self) -> str:
         return self.text
-
-    def hashCode(self) -> int:
-        return int(hashlib.sha256(self.text.encode()).hexdigest()[:7], 16)
-
-    def equals(self, other: Any) -> bool:
-        """``other`` is a Java object, even if it is this one."""
-        return bool(other is not None and other.toString() == self.text)
 
 
 class _Table(_Value):
     """Spark's ``SupportsRead``, which begins a scan for each query."""
 
     def __init__(self, session: _Session, source: RowSource) -> None:
-        self._session, self._source = session, source
-        self._schema = session.schema(source.schema)
+        self.session, self.source = session, source
+        self.java = session.schema(source.schema)
         self.text = f"{source.name} {next(_numbers)}"
 
     def name(self) -> str:
-        return self._source.name
+        return self.source.name
 
     def schema(self) -> Any:
-        return self._schema
+        return self.java
 
     def columns(self) -> Any:
         kind = f"{_CONNECTOR}.catalog.Column"
-        make = self._session.java(kind).create
-        return self._session.array(kind, [make(one.name(), one.dataType(), True) for one in self._schema.fields()])
+        make = self.session.java(kind).create
+        return self.session.array(kind, [make(one.name(), one.dataType(), True) for one in self.java.fields()])
 
     def partitioning(self) -> Any:
-        return self._session.array(f"{_CONNECTOR}.expressions.Transform")
+        return self.session.array(f"{_CONNECTOR}.expressions.Transform")
 
     def constraints(self) -> Any:
-        return self._session.array(f"{_CONNECTOR}.catalog.constraints.Constraint")
+        return self.session.array(f"{_CONNECTOR}.catalog.constraints.Constraint")
 
     def properties(self) -> Any:
-        return self._session.java("java.util.Collections").emptyMap()
+        return self.session.java("java.util.Collections").emptyMap()
 
     def capabilities(self) -> Any:
-        capability = self._session.java(f"{_CONNECTOR}.catalog.TableCapability").BATCH_READ
-        return self._session.java("java.util.Collections").singleton(capability)
+        capability = self.session.java(f"{_CONNECTOR}.catalog.TableCapability").BATCH_READ
+        return self.session.java("java.util.Collections").singleton(capability)
 
     def newScanBuilder(self, options: Any) -> Any:
-        return self._session.called(_Builder(self._session, self._source, self.text))
+        return self.session.called(_Builder(self))
 
     def id(self) -> None:
         """Spark asks for the identity of tables in catalogs."""
@@ -318,33 +309,32 @@ class _Table(_Value):
 class _Builder(_Value):
     """Spark's ``ScanBuilder``, which receives the columns and filters of a query."""
 
-    def __init__(self, session: _Session, source: RowSource, text: str) -> None:
-        self._session, self._source, self.text = session, source, text
-        self._query = Query(tuple(source.schema.names))
+    def __init__(self, table: _Table) -> None:
+        self._table, self.text = table, table.text
+        self._query = Query(tuple(table.source.schema.names))
 
     def pushFilters(self, filters: Any) -> Any:
         """Note the filters; returns them, so that Spark applies them to the rows."""
         from py4j.protocol import Py4JError
 
-        every, columns = [filters.apply(at) for at in range(filters.size())], self._source.filterable
+        every, columns = scala_items(filters), self._table.source.filterable
         try:
-            known = tuple(one for one in map(spark_condition, every) if _is_about(one, columns))
-            condition = Anything() if not known else known[0] if len(known) == 1 else And(known)
-            self._query = Query(self._query.columns, condition, _row_filter(every, columns))
+            condition = conjunction(one for one in map(spark_condition, every) if _names_only(one, columns))
+            self._query = replace(self._query, condition=condition, filter=_row_filter(every, columns))
         except (Py4JError, HudiError, pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            warn(f"{self._source.name}: Spark alone applies the filters: {type(error).__name__}: {error}")
+            warn(f"{self._table.source.name}: Spark alone applies the filters: {type(error).__name__}: {error}")
         return filters
 
     def pushedFilters(self) -> Any:
-        return self._session.array(f"{_CONNECTOR}.expressions.filter.Predicate")
+        return self._table.session.array(f"{_CONNECTOR}.expressions.filter.Predicate")
 
     def pruneColumns(self, schema: Any) -> None:
         """Note the columns; structs are read as a whole."""
-        names = tuple(map(str, schema.fieldNames())) or (_cheapest(self._source.schema),)
-        self._query = Query(names, self._query.condition, self._query.filter)
+        names = tuple(map(str, schema.fieldNames())) or (_cheapest(self._table.source.schema),)
+        self._query = replace(self._query, columns=names)
 
     def build(self) -> Any:
-        return self._session.called(_Scan(self._session, self._source, self._query, self.text))
+        return self._table.session.called(_Scan(self._table, self._query))
 
     class Java:
         implements: ClassVar = [
@@ -356,12 +346,12 @@ class _Builder(_Value):
 class _Scan(_Value):
     """Spark's ``Scan``: the rows of a query."""
 
-    def __init__(self, session: _Session, source: RowSource, query: Query, text: str) -> None:
-        self.session, self.source, self.query = session, source, query
-        self.text = f"{text} {query.columns} {query.condition} {query.filter}"
-        whole = source.schema
-        self.fields = pa.schema([whole.field(name) for name in query.columns])
-        self.schema = session.schema(self.fields)
+    def __init__(self, table: _Table, query: Query) -> None:
+        self.session, self.source, self.query = table.session, table.source, query
+        self.text = f"{table.text} {query.columns} {query.condition} {query.filter}"
+        self.fields = pa.schema([table.source.schema.field(name) for name in query.columns])
+        self.schema = table.session.schema(self.fields)
+        self._whole = table.java
 
     def readSchema(self) -> Any:
         return self.schema
@@ -398,8 +388,7 @@ class _Scan(_Value):
     @property
     def _size(self) -> int:
         """As Spark estimates the size of files of which it reads some columns."""
-        whole = self.session.schema(self.source.schema).defaultSize()
-        return int(self.source.size * self.schema.defaultSize() / max(1, whole))
+        return int(self.source.size * self.schema.defaultSize() / max(1, self._whole.defaultSize()))
 
     class Java:
         implements: ClassVar = [f"{_READ}.SupportsReportStatistics"]
@@ -474,9 +463,9 @@ def _cheapest(schema: pa.Schema) -> str:
     return str(min(fixed, key=lambda field: field.type.bit_width).name if fixed else schema.field(0).name)
 
 
-def _is_about(condition: Condition, columns: pa.Schema) -> bool:
-    """Whether a condition is understood and names only these columns."""
-    return not isinstance(condition, Anything) and all(one.path[0] in columns.names for one in columns_of(condition))
+def _names_only(condition: Condition, columns: pa.Schema) -> bool:
+    """Whether a condition names no other columns."""
+    return all(one.path[0] in columns.names for one in columns_of(condition))
 
 
 def _row_filter(filters: Sequence[Any], schema: pa.Schema) -> pc.Expression | None:
@@ -500,17 +489,14 @@ def _has_rules(expression: Any) -> bool:
         part, seen = waiting.pop(), seen + 1
         if seen > _MOST_PARTS or not has_rule(str(part.getClass().getSimpleName())):
             return False
-        below = part.children()
-        waiting += [below.apply(at) for at in range(below.size())]
+        waiting += scala_items(part.children())
     return True
 
 
 def _columns_of(expression: Any, schema: pa.Schema) -> dict[int, Expression]:
     """The columns of an expression by Spark's number, those whose values have the same type here and there."""
-    used = expression.references().toSeq()
     found: dict[int, Expression] = {}
-    for at in range(used.size()):
-        one = used.apply(at)
+    for one in scala_items(expression.references().toSeq()):
         number = schema.get_field_index(str(one.name()))
         kind = kind_of(json.loads(str(one.dataType().json())))
         if number >= 0 and schema.field(number).type == kind:

@@ -10,6 +10,7 @@ stay in its partition when its partition column changes): where the path gives v
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
 from typing import Any
@@ -32,7 +33,7 @@ from hudi_fast.reading.incremental.query import (
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, narrowed, plan_scan, readable_schema
 from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
 from hudi_fast.reading.time_travel import state_for_query
-from hudi_fast.spark.arrow import names_are_exact, spark_arrow, spark_schema
+from hudi_fast.spark.arrow import names_are_exact, spark_schema
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.python_scan import Query, UnitRows, prunes_columns, python_frame
 from hudi_fast.spark.reading.scan import scan_slices
@@ -208,10 +209,11 @@ class _ChangeRows:
         filters = [one for one in (self.filter, query.filter) if one is not None]
         condition = reduce(and_, filters) if filters else None
         plan, columns = with_images(self.plan, query.columns, condition), list(query.columns)
+        shared = replace(plan, units=())  # a task gets its units apart
 
         def read(unit: Any) -> Iterator[pa.RecordBatch]:
-            for changes in told_while_read(read_changes(plan, unit), plan.storage.uri):
+            for changes in told_while_read(read_changes(shared, unit), shared.storage.uri):
                 yield (changes if condition is None else changes.filter(condition)).select(columns)
 
         weights = [unit.weight for unit in plan.units]
-        return UnitRows(spark_arrow(CHANGE_SCHEMA), plan.units, weights, _TASK_BYTES, read)
+        return UnitRows(plan.units, weights, _TASK_BYTES, read)

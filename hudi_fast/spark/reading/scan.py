@@ -210,7 +210,7 @@ class _SliceRows:
         few_rows = scan.filter is not None or not scan.base_rows
         share = max(1, len(names)) / max(1, len(self.scan.output))
         weights = [int(one.weight * share) for one in slices]
-        return UnitRows(form.target, slices, weights, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read)
+        return UnitRows(slices, weights, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read)
 
     def _kept(self, condition: Condition) -> Sequence[FileSlice]:
         """The slices that may hold rows matching a condition; all of them if that is not known."""

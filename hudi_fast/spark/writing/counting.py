@@ -12,7 +12,7 @@ counts their rows, too: in threads of the driver, if this is a local session, el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def count_rows(df: Any, plan: WritePlan, files: FileScan | None = None) -> tuple
     """
     if files is not None:
         pieces = _pieces_of_files(df.sparkSession, files, plan)
-        return _sum_of(pieces, lambda rows: rows), _tasks_with_rows(pieces)
+        return _sum_of(pieces), _tasks_with_rows(pieces)
     made = partition_text(df, plan.key_config, plan.input_schema)
     path = F.lit("") if made is None else made
     counted = df.select(path.alias(_PATH), F.spark_partition_id().alias(_TASK))
@@ -81,9 +81,9 @@ def count_pieces(
         files: the same rows, which Python reads.
     """
     if files is not None:
-        pieces_of = _pieces_of_files(df.sparkSession, files, plan)
-        made = _sum_of(pieces_of, lambda rows: -(-rows // before_full))
-        return _sum_of(pieces_of, lambda rows: rows), _tasks_with_rows(pieces_of), sum(made.values())
+        found_here = _pieces_of_files(df.sparkSession, files, plan)
+        full_files = sum(-(-rows // before_full) for piece in found_here for rows in piece.values())
+        return _sum_of(found_here), _tasks_with_rows(found_here), full_files
     text = partition_text(df, plan.key_config, plan.input_schema)
     counted = df.select((F.lit("") if text is None else text).alias(_PATH), F.spark_partition_id().alias(_TASK))
     pieces = counted.groupBy(_PATH, _TASK).agg(F.count(F.lit(1)).alias(_ROWS))
@@ -141,12 +141,12 @@ def _pieces_of_files(spark: Any, files: FileScan, plan: WritePlan) -> list[dict[
     return results_in_tasks(spark, read.tasks, weights, count)
 
 
-def _sum_of(pieces: Sequence[dict[str, int]], size: Callable[[int], int]) -> dict[str, int]:
-    """By partition path, the sizes of the pieces of all tasks."""
+def _sum_of(pieces: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The number of rows of all tasks by partition path."""
     found: dict[str, int] = {}
     for piece in pieces:
         for name, rows in piece.items():
-            found[name] = found.get(name, 0) + size(rows)
+            found[name] = found.get(name, 0) + rows
     return found
 
 
